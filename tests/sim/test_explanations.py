@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -145,8 +146,8 @@ def test_program_that_always_fails_has_no_passing_schedule() -> None:
     assert "passes" not in text.partition("Run it again:")[0]
 
 
-def test_race_that_nobody_reported_is_said_to_be_unknown() -> None:
-    """A list that is not watched says nothing; the explanation says so and names what would."""
+def test_race_of_plain_objects_is_found_when_it_is_explained() -> None:
+    """An explanation runs its two schedules again with the program's modules tracked, and names the variable."""
 
     async def program() -> list[str]:
         order: list[str] = []
@@ -161,7 +162,68 @@ def test_race_that_nobody_reported_is_said_to_be_unknown() -> None:
         return order
 
     text = _explained(program, lambda execution: execution.value == ["a", "b"])
-    assert "No access that was reported decides it (sim.Cell and sim.watch report more)." in text
+    race = text[text.index("The race:") :].splitlines()
+    line = re.escape(f"{_NAME}:{_line_of('order.append(name)')}  order.append(name)")
+    assert all(re.search(rf"  writes list main \d  {line}$", row) for row in race[2:4])
+    assert "track" not in text
+
+
+_HIDDEN = """
+import trio
+
+async def program():
+    order = []
+
+    async def arrive(name):
+        await trio.lowlevel.checkpoint()
+        order.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(arrive, "a")
+        nursery.start_soon(arrive, "b")
+    return order
+"""
+
+
+def test_race_that_no_access_shows_is_said_to_be_unknown() -> None:
+    """Code that no module has cannot be tracked; the explanation says so and names what would show it."""
+    space: dict[str, Any] = {"__name__": "a_module_that_is_not_there"}
+    exec(_HIDDEN, space)
+    text = _explained(space["program"], lambda execution: execution.value == ["a", "b"])
+    assert "No access that was reported decides it: what a step does to plain objects is seen where track=" in text
+
+
+def test_anything_has_no_line() -> None:
+    """That a step may have done anything is known when it is over: no line of the program did it."""
+    space: dict[str, Any] = {"__name__": "a_module_that_is_not_there"}
+    exec(_HIDDEN, space)
+    race = _explained(space["program"], lambda execution: execution.value == ["a", "b"], track=__name__)
+    assert re.search(r"^    step \d+  main\.1  writes anything$", race, re.MULTILINE)
+
+
+def test_cancel_is_shown_where_it_is_raised() -> None:
+    """The step that begins with `trio.Cancelled` says so, and the line where its task stood."""
+
+    async def program() -> None:
+        free = sim.Cell(1, name="free")
+
+        async def use() -> None:
+            free.set(0)
+            try:
+                await checkpoint()
+            finally:
+                await checkpoint()  # of the finally
+                free.set(1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(use)
+            for _ in range(3):
+                await checkpoint()
+            nursery.cancel_scope.cancel()
+        assert free.get() == 1
+
+    text = _explained(program)
+    assert f"gets Cancelled at {_NAME}:{_line_of('await checkpoint()  # of the finally')}" in text
 
 
 def test_step_that_touched_nothing_shows_where_it_ran() -> None:
@@ -244,8 +306,8 @@ def test_no_fewer_preemptions_is_said_only_where_all_were_run() -> None:
                 nursery.start_soon(add)
         return cell.get()
 
-    head = _explained(wide, lambda execution: execution.value == 7).splitlines()[0]
-    assert head.endswith("1 preemption")
+    lines = _explained(wide, lambda execution: execution.value == 7).splitlines()
+    assert next(line for line in lines if " steps, " in line).endswith("1 preemption")
 
 
 def test_test_that_is_offered_fails_as_long_as_the_bug_is_there() -> None:

@@ -222,7 +222,7 @@ def test_explanation_shows_accesses_and_violation() -> None:
     assert any(line.split() == ["1", "reads", "cell", "x"] for line in lines)
     assert any(line.split() == ["2", ">", "reads", "cell", "x"] for line in lines)
     assert "violation: an update was lost" in lines
-    assert lines[lines.index("Run it again:") + 1] == '    sim.replay(program, "main main.0 main.1*2 main.0 main")'
+    assert lines[lines.index("Run it again:") + 1] == '    sim.replay(lost_update, "main main.0 main.1*2 main.0 main")'
 
 
 def test_failures_are_kept_up_to_a_bound() -> None:

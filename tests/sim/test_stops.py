@@ -256,5 +256,5 @@ def test_explanation_shows_the_deadlock() -> None:
     text = failure.explain()
     assert re.search(r"^ *step +main +main\.0 \w+ +main\.1 \w+", text, re.MULTILINE)
     assert "main.0 waits for a Lock held by main.1" in text
-    assert f'sim.replay(program, "{failure.minimal.short}")' in text
+    assert f'sim.replay(ab_ba, "{failure.minimal.short}")' in text
     assert failure.minimal.switches == 1

@@ -46,7 +46,7 @@ def _rows(tab: Any) -> list[tuple[str, str]]:
 
 
 def _replayed(line: str) -> str:
-    assert line.startswith('sim.replay(program, "')
+    assert line.startswith(('sim.replay(program, "', 'sim.replay(lost_update, "'))
     return line.split('"')[1]
 
 

@@ -24,7 +24,14 @@ from toolrt.sim._trio_internals._real_io import RealIO, replace_real_io
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
-from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
+from toolrt.sim._trio_internals._seam import (
+    Seam,
+    begins_cancelled,
+    is_host_of_guest,
+    is_loop,
+    nursery_of,
+    seam_of_this_run,
+)
 from toolrt.sim._trio_internals._sockets import Arrivals, MemorySockets, SocketRun, replace_sockets
 from toolrt.sim._trio_internals._stand_ins import STAND_INS, StandIn
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
@@ -55,12 +62,14 @@ __all__ = [
     "SocketRun",
     "StandIn",
     "asks_of",
+    "begins_cancelled",
     "begun_under",
     "can_step_inside",
     "cancels",
     "check_supported",
     "controlled",
     "is_host_of_guest",
+    "is_loop",
     "lent",
     "name_os_thread",
     "nursery_of",

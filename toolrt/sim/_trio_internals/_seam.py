@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from operator import attrgetter
+from types import FrameType
 from typing import Any
 
 import outcome
@@ -18,10 +19,12 @@ from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, stepper
 
-__all__ = ["Seam", "is_host_of_guest", "nursery_of", "seam_of_this_run"]
+__all__ = ["Seam", "begins_cancelled", "is_host_of_guest", "is_loop", "nursery_of", "seam_of_this_run"]
 
 _core: Any = trio._core
 _run: Any = _core._run
+
+_LOOP = _run.unrolled_run.__code__
 
 #: Gives the nursery that a task is in.  The public property is the program's: reading it is reported as an access.
 nursery_of: Callable[[Task], Any] = attrgetter("_parent_nursery")
@@ -235,6 +238,17 @@ class Seam:
         """Say whether the body and every child of `nursery` have ended."""
         private: Any = nursery
         return bool(private._closed)
+
+
+def begins_cancelled(task: Task) -> bool:
+    """Say whether the step that `task` is about to take begins with `trio.Cancelled`, raised where the task stands."""
+    private: Any = task
+    return isinstance(private._next_send, outcome.Error) and isinstance(private._next_send.error, trio.Cancelled)
+
+
+def is_loop(frame: FrameType) -> bool:
+    """Say whether `frame` is that of Trio's loop: what called it is no part of the program."""
+    return frame.f_code is _LOOP
 
 
 def seam_of_this_run() -> Seam:

@@ -26,7 +26,7 @@ from trio.lowlevel import Task
 from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import Primitives
+from toolrt.sim._trio_internals import Primitives, begins_cancelled, is_loop
 from toolrt.sim.engine._waiting import waited_for
 
 __all__ = ["SourceLine", "SourceLines"]
@@ -96,6 +96,10 @@ class SourceLines(trio.abc.Instrument):
         self._stopped: dict[Task, tuple[str, bool]] = {}
         # After which step that was noted last: when all is over, tasks are cancelled without further steps.
         self._noted = -1
+        #: The steps that began with `trio.Cancelled`, raised where their task stood.
+        self.cancelled: set[int] = set()
+        #: The modules of the program's code that steps stood in, by name.
+        self.modules: set[str] = set()
         #: What the program calls a thing that a task has made, where a step touched it first.
         self.variables: dict[Resource, str] = {}
         # Attributes that the running step stores to, whose values are there when it is over.
@@ -119,6 +123,9 @@ class SourceLines(trio.abc.Instrument):
         self.stops.pop(len(self._steps), None)
         self._note_where(task)
         assert self._things is not None
+        self.cancelled.discard(len(self._steps))
+        if begins_cancelled(task):
+            self.cancelled.add(len(self._steps))
         if task in self._things.actors:
             self._note_waits()
             self._stopped.pop(task, None)
@@ -144,10 +151,10 @@ class SourceLines(trio.abc.Instrument):
                 self._stored.clear()
 
     def _note_where(self, task: Task) -> None:
-        for frame, line in reversed(list(task.iter_await_frames())):
-            if not _is_passed_over(frame):
-                self.of_steps[len(self._steps)] = _place(frame, line)
-                break
+        frames = [each for each in task.iter_await_frames() if not _is_passed_over(each[0])]
+        self.modules.update(str(frame.f_globals.get("__name__", "")) for frame, _ in frames)
+        if frames:
+            self.of_steps[len(self._steps)] = _place(*frames[-1])
 
     def _note_stop(self, task: Task) -> None:
         ended = getattr(task.coro, "cr_frame", None) is None
@@ -196,7 +203,8 @@ class SourceLines(trio.abc.Instrument):
                 value = _value_in(frame, resource, write)
             if write and frame.f_code.co_name == "write_attribute" and frame.f_locals["attribute"] == resource[-1]:
                 self._stored.append((key, frame.f_locals["thing"], resource[-1]))
-            frame = frame.f_back
+            # What calls Trio's loop is no line of the program.
+            frame = None if is_loop(frame) else frame.f_back
         self._note_value(key, value)
         if frame is not None:
             self._note_variable(key[1], frame)

@@ -135,7 +135,9 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     arguments, program = arguments_for(*extra), task.bound()
     if task.tracking is not None:
         arguments += task.tracking.argument
-    failures = [Failure(program, task.check, task.step_limit, *each, arguments) for each in seen.failures]
+    failures = [
+        Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
+    ]
     if seen.difference and _REAL.intersection(seen.caveats) and not any(each.fails_again() for each in failures):
         # What is real has failed it, and does so no more: no schedule did.
         verdict = Verdict.INCONCLUSIVE

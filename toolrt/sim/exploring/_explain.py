@@ -14,7 +14,7 @@ import attrs
 
 from toolrt._plain import counted
 from toolrt.errors import Deadlock, SimulationStopped
-from toolrt.probe import Resource
+from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path, task_of
 from toolrt.sim._schedule import in_tokens
 from toolrt.sim.engine._execution import Execution
@@ -69,6 +69,16 @@ class FailureStory:
     check: str | None = None
     #: False when the same choices did not fail the same way when they were run again.
     reproduced: bool = True
+    #: The modules whose plain objects are seen here, though they were not while it was explored.
+    looked_into: Sequence[str] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a pair of accesses is known that decides it, or a deadlock says what is wrong."""
+        if self.passing is None:
+            return False
+        race = race_between(self.execution.schedule.steps, self.passing.schedule.steps)
+        return race is not None and ANYTHING not in (race.first[1].resource, race.second[1].resource)
 
     @property
     def pattern(self) -> FailurePattern | None:
@@ -84,6 +94,8 @@ def explain(story: FailureStory) -> str:
     if count and story.fewest:
         head += "; with fewer it does not fail"
     parts = [head, ""]
+    if (pattern := story.pattern) is not None:
+        parts = [f"{pattern.headline}: {pattern.sentence.removeprefix('deadlock: ')}", *parts]
     if not story.reproduced:
         parts += [_NOT_REPRODUCED, ""]
     parts += _columns(schedule.steps, story.places, schedule.order)
@@ -107,7 +119,8 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
     rows: list[tuple[str, str, str]] = []
     seen: dict[Resource, str | None] = {}
     for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        done = _other(step, after) or _accesses(step, places, seen) or _runs(step, places)
+        told = (_cancelled(step, places), _accesses(step, places, seen))
+        done = _other(step, after) or ", ".join(filter(None, told)) or _runs(step, places)
         if order == "trio":
             preempts = step.choice > 0
         else:
@@ -143,6 +156,14 @@ def _head(task: str, places: SourceLines | None) -> str:
     """Give the head of a task's column: its path, and the function that it runs."""
     function = None if places is None or task == ROOT else places.functions.get(task)
     return task if function is None else f"{task} {function}"
+
+
+def _cancelled(step: Step, places: SourceLines | None) -> str:
+    """Say where the step begins with `trio.Cancelled`; "" where it does not."""
+    if places is None or step.index not in places.cancelled:
+        return ""
+    place = places.of_steps.get(step.index)
+    return "gets Cancelled" if place is None else f"gets Cancelled at {place}"
 
 
 def _accesses(step: Step, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:
@@ -253,7 +274,7 @@ def _complaint(found: Sequence[tuple[str, str]]) -> str:
 
 def _replay_line(story: FailureStory) -> str:
     """Give the call that runs the execution again."""
-    return f'sim.replay(program, "{story.execution.schedule.short}"{story.arguments})'
+    return f'sim.replay({story.program}, "{story.execution.schedule.short}"{story.arguments})'
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -280,9 +301,9 @@ def _wait_for_graph(error: Deadlock) -> list[str]:
 def _why(story: FailureStory, passing: Execution) -> list[str]:
     race = race_between(story.execution.schedule.steps, passing.schedule.steps)
     lines = (
-        _race(race, story.places, ", track=" in story.arguments)
+        _race(race, story.places, ", track=" in story.arguments or bool(story.looked_into))
         if race is not None
-        else ["No access that was reported decides it (sim.Cell and sim.watch report more).", ""]
+        else [_no_race(story), ""]
     )
     mine, theirs = story.execution.schedule.tasks, passing.schedule.tasks
     parting = parting_of(mine, theirs)
@@ -292,6 +313,18 @@ def _why(story: FailureStory, passing: Execution) -> list[str]:
         f"    passes  {_marked(theirs, parting.before, parting.after)}",
     ]
     return lines
+
+
+def _no_race(story: FailureStory) -> str:
+    """Say that no pair of accesses decides it, and where to look instead."""
+    if story.places is not None and story.places.cancelled:
+        return "No two accesses decide it. Look at what a task did not do that got Cancelled, and where it got it."
+    if story.looked_into or ", track=" in story.arguments:
+        return "No two accesses decide it. Look at the steps where the two schedules part."
+    return (
+        "No access that was reported decides it: what a step does to plain objects is seen where track= has its module "
+        "(track=True: the program's own)."
+    )
 
 
 def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,11 +25,14 @@ from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._shrink import fewer_preemptions
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
+from toolrt.sim.programs.tracking._tracking import can_be_seen
 from toolrt.sim.strategies._pairs import PairCoverage
 from toolrt.sim.strategies._simplify import shrink
 from toolrt.trace import Trace, stable_text
 
 __all__ = ["Failure", "Report", "Verdict"]
+
+Program = Callable[[], Awaitable[Any]]
 
 
 class Verdict(StrEnum):
@@ -56,14 +59,17 @@ class Failure:
 
     def __init__(
         self,
-        program: Callable[[], Awaitable[Any]],
+        program: Program,
         check: Check | None,
         step_limit: int,
         execution: Execution,
         judgement: Judgement,
         arguments: str = "",
+        tracking: Callable[[Collection[str]], Program] | None = None,
     ) -> None:
         self._program = program
+        # Gives the program with the plain objects of more modules seen; None: it cannot be given.
+        self._tracking = tracking
         self._check = check
         self._step_limit = step_limit
         # What `toolrt.sim.replay` needs besides the program and the schedule, as a caller writes it.
@@ -137,12 +143,34 @@ class Failure:
     def _told(self) -> FailureStory:
         """The story of the minimal schedule, with its source lines and the nearest execution found that passes."""
         execution, judgement, fewest = self._simplest
-        places = SourceLines()
-        # Only now are source lines collected: while exploring, that would slow every execution.
-        again, _ = simulate(self._run(Choices(execution.choices), places))
+        places, again = self._with_places(self._program, execution)
         # A program that does something else this time says so when it is replayed.
-        seen = places if again.choices == execution.choices else None
-        return self._story(execution, judgement, seen, self._passing, fewest)
+        story = self._story(execution, judgement, places if again else None, self._passing, fewest)
+        return story if story.is_decided else self._closer_look(story)
+
+    def _closer_look(self, story: FailureStory) -> FailureStory:
+        """Tell the same with the plain objects seen that the modules of its steps touch, where that changes nothing."""
+        passing = story.passing
+        if story.places is None or passing is None or self._tracking is None:
+            return story
+        modules = can_be_seen(story.places.modules)
+        if not modules:
+            return story
+        program = self._tracking(modules)
+        places, failing = self._with_places(program, story.execution)
+        _, other = self._with_places(program, passing)
+        if failing is None or other is None or another_outcome(story.execution.outcome, failing.outcome) is not None:
+            return story
+        return attrs.evolve(story, execution=failing, passing=other, places=places, looked_into=tuple(modules))
+
+    def _with_places(self, program: Program, execution: Execution) -> tuple[SourceLines, Execution | None]:
+        """Run `execution` once more with its source lines; None: it took another course.
+
+        Only now are they collected: while exploring, that would slow every execution.
+        """
+        places = SourceLines()
+        again, _ = simulate(self._run(Choices(execution.choices), places, program))
+        return places, again if again.choices == execution.choices else None
 
     def _story(
         self,
@@ -211,13 +239,14 @@ class Failure:
             NotSimulated: asked for inside a running Trio loop.
         """
         failing, passing = self._simplest[0], self._passing
-        return self._detailed(failing), None if passing is None else self._detailed(passing)
+        modules = self._told.looked_into
+        program = self._tracking(modules) if modules and self._tracking is not None else self._program
+        return self._detailed(program, failing), None if passing is None else self._detailed(program, passing)
 
-    def _detailed(self, execution: Execution) -> Trace:
+    def _detailed(self, program: Program, execution: Execution) -> Trace:
         """The trace of `execution`, with details unless its program does something else this time."""
-        places = SourceLines()
-        again, _ = simulate(self._run(Choices(execution.choices), places))
-        if again.choices != execution.choices:
+        places, again = self._with_places(program, execution)
+        if again is None:
             return execution.trace
         again._notes = places.notes()
         return again.trace
@@ -236,8 +265,10 @@ class Failure:
         draw = importlib.import_module("toolrt.view").show
         return draw(failing, passing, names=names, title=title, about=self.about_minimal)
 
-    def _run(self, policy: Policy, places: SourceLines | None = None) -> Driver[tuple[Execution, Judgement]]:
-        execution = yield Job(self._program, policy, self._step_limit, places=places)
+    def _run(
+        self, policy: Policy, places: SourceLines | None = None, program: Program | None = None
+    ) -> Driver[tuple[Execution, Judgement]]:
+        execution = yield Job(program or self._program, policy, self._step_limit, places=places)
         return execution, judge(execution, self._check)
 
     @cached_property

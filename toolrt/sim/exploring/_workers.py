@@ -20,7 +20,7 @@ import multiprocessing
 import pickle
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -90,6 +90,12 @@ class ExploredProgram:
     def bound(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with all that can happen to it."""
         return with_order(with_actors(self.timed(), self.cancel_at), self.order)
+
+    def bound_with(self, modules: Collection[str]) -> Callable[[], Awaitable[Any]]:
+        """Give the same with the plain objects of `modules` seen besides."""
+        known = () if self.tracking is None else self.tracking.modules
+        names = dict.fromkeys((*known, *modules))
+        return attrs.evolve(self, tracking=Tracking(self.program, tuple(names), own=False)).bound()
 
 
 @attrs.frozen

@@ -27,7 +27,7 @@ from toolrt.sim.programs.tracking._guard import KeptAside
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 from toolrt.sim.programs.tracking._sources import is_stale, new_code
 
-__all__ = ["Track", "Tracking", "active", "guard_of", "tracked", "tracking_of", "with_tracking"]
+__all__ = ["Track", "Tracking", "active", "can_be_seen", "guard_of", "tracked", "tracking_of", "with_tracking"]
 
 _Program = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
@@ -87,6 +87,9 @@ def tracked(function: T) -> T:
 # So many objects that were there before are named; what lies beyond may be anything.  Where accesses are kept aside,
 # only the functions count.
 _MOST, _MOST_ASIDE = 50_000, 2_000
+
+# What runs a program and is no part of it.
+_NOT_THE_PROGRAM = ("toolrt", "trio", "outcome", "pytest_trio")
 
 # The functions that `tracked` has rewritten.
 _for_good: list[FunctionType] = []
@@ -260,6 +263,17 @@ def guard_of(program: Any, aside: Callable[[KeptAside], None]) -> Tracking | Non
     guard = Tracking(program, [module], own=True)
     guard.aside = aside
     return guard
+
+
+def can_be_seen(modules: Collection[str]) -> list[str]:
+    """Give those of `modules` whose plain objects are the program's: not those of Python, Trio or toolrt itself."""
+    return sorted(
+        name
+        for name in modules
+        if name in sys.modules
+        and (home := name.partition(".")[0]) not in _NOT_THE_PROGRAM
+        and (home not in sys.stdlib_module_names or name == "__main__")
+    )
 
 
 def with_tracking(program: _Program, track: Track) -> _Program:
