@@ -553,3 +553,31 @@ def test_one_table_in_two_live_loops_is_refused() -> None:
     finally:
         may_leave.set()
         other.join()
+
+
+def test_batch_of_trio_in_asyncio_names_the_door() -> None:
+    """`Runtime.run` and `Runtime.open_batch` say what asyncio uses in their place."""
+    runtime = Runtime(ALL)
+
+    async def opens() -> None:
+        async with runtime.open_batch():
+            pass
+
+    for wrong in (lambda: runtime.run([]), opens):
+        with pytest.raises(MisuseError, match=r"in asyncio use `await toolrt\.aio\.run\(runtime, calls\)`"):
+            asyncio.run(wrong())
+
+
+def test_trio_tool_that_awaits_asyncio_names_the_decorator() -> None:
+    """What Trio says of a foreign await names neither the mistake nor the way out."""
+
+    @tool(safe=True, schema=None)
+    async def pause(ctx: Any) -> None:
+        await asyncio.sleep(0.01)
+
+    runtime = Runtime(Registry([pause]))
+    for done in (asyncio.run(aio.run(runtime, calls("pause"))), toolrt.run_sync(runtime, calls("pause"))):
+        assert done.results[0].outcome is Outcome.ERROR
+        assert str(done.results[0].error).endswith(
+            "(A tool that awaits asyncio is made with @toolrt.aio.tool, and toolrt.aio awaits its batch.)"
+        )

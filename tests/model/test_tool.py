@@ -166,7 +166,7 @@ def test_own_schema_never_fetches_another() -> None:
         (lambda ctx: None, {"safe": "yes"}, "a bool or a function"),
         (lambda ctx: None, {"stops_batch": 1}, "a bool or a function"),
         (lambda ctx: None, {"interrupt": "never"}, '"cancel" or "finish"'),
-        (lambda ctx: None, {"claims": ["a"]}, "claims, or a function"),
+        (lambda ctx: None, {"claims": ["a"]}, "a list of claims"),
         (lambda ctx: None, {"claims": _later}, "a function that answers at once"),
         (lambda ctx: None, {"safe": _later}, "a function that answers at once"),
         (lambda ctx: None, {"stops_batch": _later}, "a function that answers at once"),
@@ -355,3 +355,30 @@ def test_input_keys_may_be_numbers_where_the_hint_says_so() -> None:
         """Table."""
 
     assert table.decode({"rows": {"1": "a"}}) == (({1: "a"},), {})
+
+
+@pytest.mark.parametrize("claims", [lambda: (), lambda input: (), lambda input, state, more: ()])
+def test_claims_that_cannot_be_called_are_refused(claims: Any) -> None:
+    """A claims function that does not take the input and the state would have each call run alone, without a word."""
+    with pytest.raises(DefinitionRefused, match="expected a function of input and state, got"):
+        toolrt.tool(claims=claims)(patch.function)
+    with pytest.raises(DefinitionRefused, match="claims_after: expected a function of input and state, got"):
+        toolrt.tool(claims=lambda input, state: (), claims_after=claims)(patch.function)
+
+
+@pytest.mark.parametrize("annotation", [int, "str", list[str], dict])
+def test_tool_whose_context_is_a_field_is_refused(annotation: Any) -> None:
+    """A function without a context is told how it becomes a tool."""
+
+    async def price(article: Any) -> str:
+        return str(article)
+
+    price.__annotations__["article"] = annotation
+    with pytest.raises(DefinitionRefused, match=r"toolrt\.Tool\.from_callable\(function\) makes a tool"):
+        toolrt.tool(price)
+
+
+def test_registry_says_how_a_function_becomes_a_tool() -> None:
+    """Both ways are named."""
+    with pytest.raises(DefinitionRefused, match=r"@toolrt\.tool, or toolrt\.Tool\.from_callable\(function\)"):
+        Registry([_later])  # type: ignore[list-item]

@@ -152,6 +152,19 @@ async def test_both(made, anyio_backend_name):
 """
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(("--explore",), True), (("--explore", "--explore-order", "any"), False), (("--explore-order", "trio"), False)],
+)
+def test_summary_says_which_orders_were_explored_unasked(inner: Inner, arguments: tuple[str, ...], says: bool) -> None:
+    """Trio's orders show fewer bugs than the marker's: a suite that passes in them says so, and how to have all."""
+    text = "import pytest, trio\n\nasync def test_it():\n    await trio.sleep(1)\n"
+    if "--explore" not in arguments:
+        text = text.replace("async def", "@pytest.mark.explore\nasync def")
+    _, output = inner(text, *arguments)
+    assert ("orders: those that Trio's scheduler makes; --explore-order any explores all" in output) is says
+
+
 def test_unedited_anyio_variants_of_trio_alone_are_explored(inner: Inner) -> None:
     """The variant of asyncio runs on asyncio, once, and is counted."""
     code, output = inner(_ANYIO, "--explore=5", "-p", "anyio.pytest_plugin", trio_mode=False)

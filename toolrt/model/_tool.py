@@ -49,6 +49,11 @@ class _Derived:
         return "DERIVED"
 
 
+_CLAIMS = "a list of claims such as [toolrt.Claim(resource, toolrt.WRITE)], or a function of input and state"
+
+# What a ToolContext never is.
+_OF_THE_INPUT = ("str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set")
+
 #: The default of ``tool(schema=...)``: derive it from the type hints.
 DERIVED = _Derived()
 
@@ -63,6 +68,19 @@ def _require_sync(what: str, value: object) -> None:
     """It is asked while calls are submitted, where nothing can wait."""
     if is_async(value):
         raise DefinitionRefused(what, "a function that answers at once", "an async function")
+
+
+def _require_two(what: str, claims: object) -> None:
+    """It is called with the input and the state; one that cannot be has its calls run alone, each time."""
+    if callable(claims):
+        try:
+            signature = inspect.signature(claims)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind({}, None)
+        except TypeError:
+            raise DefinitionRefused(what, "a function of input and state", str(signature)) from None
 
 
 def _by_field(
@@ -132,19 +150,20 @@ class Tool:
         if self.owner is not None and not hasattr(self.owner, "claim_table"):
             raise DefinitionRefused(f"{what}: owner", "an object with a claim_table, such as a Workspace", self.owner)
         if isinstance(self.claims, tuple) and not all(isinstance(claim, Claim) for claim in self.claims):
-            raise DefinitionRefused(f"{what}: claims", "claims, or a function of input and state", self.claims)
+            raise DefinitionRefused(f"{what}: claims", _CLAIMS, self.claims)
         _require_sync(f"{what}: claims", self.claims)
         after = self.claims_after
-        expected = "claims, or a function of input and state"
         if isinstance(after, tuple) and not all(isinstance(claim, Claim) for claim in after):
-            raise DefinitionRefused(f"{what}: claims_after", expected, after)
+            raise DefinitionRefused(f"{what}: claims_after", _CLAIMS, after)
         if after is not None and not (isinstance(after, tuple) or callable(after)):
-            raise DefinitionRefused(f"{what}: claims_after", expected, after)
+            raise DefinitionRefused(f"{what}: claims_after", _CLAIMS, after)
         if after is not None and not callable(self.claims):
             raise DefinitionRefused(
                 f"{what}: claims_after", "claims= too, as a function of input and state", self.claims
             )
         _require_sync(f"{what}: claims_after", after)
+        _require_two(f"{what}: claims", self.claims)
+        _require_two(f"{what}: claims_after", after)
         signature = inspect.signature(self.function)
         parameters = list(signature.parameters.values())
         if not parameters or parameters[0].kind not in (
@@ -159,6 +178,13 @@ class Tool:
                 what,
                 "a function whose first parameter takes the ToolContext",
                 f"a method, {signature}: make the tool of a method of an object, as in tool(shop.order)",
+            )
+        first = parameters[0].annotation
+        if (first if isinstance(first, str) else getattr(first, "__name__", "")).partition("[")[0] in _OF_THE_INPUT:
+            raise DefinitionRefused(
+                what,
+                "a function whose first parameter takes the ToolContext",
+                f"{signature}; toolrt.Tool.from_callable(function) makes a tool of one without a context",
             )
         self.is_async = is_async(self.function)
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
@@ -496,7 +522,7 @@ def tool(
             raise DefinitionRefused(f"tool {target.name!r}", "a function", "a tool already")
         for what, value in (("claims", claims), ("claims_after", claims_after)):
             if not (value is None or callable(value) or isinstance(value, Iterable)) or isinstance(value, Claim | str):
-                raise DefinitionRefused(f"a tool's {what}", "a list of claims, or a function of input and state", value)
+                raise DefinitionRefused(f"a tool's {what}", _CLAIMS, value)
         given, after = _kept(claims), _kept(claims_after)
         known = getattr(target, "__name__", "")
         if name is None and known == "<lambda>":
@@ -532,10 +558,14 @@ class Registry:
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         if not isinstance(tools, Iterable):
-            raise DefinitionRefused("a registry", "a list of tools", tools)
+            raise DefinitionRefused("a registry", "a list of tools, such as [tool]", tools)
         for tool in tools:
             if not isinstance(tool, Tool):
-                raise DefinitionRefused("a registry's tool", "a function decorated with @toolrt.tool", tool)
+                raise DefinitionRefused(
+                    "a registry's tool",
+                    "a function decorated with @toolrt.tool, or toolrt.Tool.from_callable(function)",
+                    tool,
+                )
             if tool.name in self._tools:
                 raise DefinitionRefused("a registry", "tools with distinct names", f"two tools named {tool.name!r}")
             tool.validator  # noqa: B018  a definition that cannot work is refused here, not at the first call

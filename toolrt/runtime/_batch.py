@@ -168,7 +168,7 @@ class Batch:
         if engine.machine.state is not BatchState.OPEN and engine.machine.state is not BatchState.CANCELLED:
             raise BatchClosed(engine.batch_id, "submit a call", "it was sealed")
         if not isinstance(call, ToolCall):
-            raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+            raise DefinitionRefused("a call", "a toolrt.ToolCall(call_id, name, input)", call)
         return TrackedCall(engine.add(call, trio.current_time(), listener))
 
     @protected
@@ -194,7 +194,7 @@ class Batch:
         engine = self._engine
         for call in calls:
             if not isinstance(call, ToolCall):
-                raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+                raise DefinitionRefused("a call", "a toolrt.ToolCall(call_id, name, input)", call)
         now = trio.current_time()
         engine.enter()
         try:

@@ -43,6 +43,9 @@ T = TypeVar("T")
 _SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START.leads, Outcome.OK
 _SETTLED = (CallState.DROPPED, CallState.LINGERING)
 
+# What Trio and asyncio say where a task of Trio's awaits asyncio.
+_OF_ASYNCIO = ("unrecognized yield message", "Trio got an unknown message", "no running event loop")
+
 
 class ExecutionHost(CallHost, Protocol):
     """What a call's task asks of the batch's engine."""
@@ -288,6 +291,14 @@ def _returned(run: ExecutionHost, lane: LaneRecord, call: CallRecord, value: Any
             run.machine.decide(lane)
 
 
+def _error_of(tool: Any, error: BaseException) -> str:
+    """Give the text of a failed call; Trio's own words for a tool that awaits asyncio do not say what to do."""
+    text: str = tool.describe_error(error)
+    if isinstance(error, TypeError | RuntimeError) and any(sign in str(error) for sign in _OF_ASYNCIO):
+        text += " (A tool that awaits asyncio is made with @toolrt.aio.tool, and toolrt.aio awaits its batch.)"
+    return text
+
+
 async def _failed(
     run: ExecutionHost,
     lane: LaneRecord,
@@ -326,7 +337,7 @@ async def _failed(
         why = f"interrupted while it ran ({reason}); effects may have landed"
         run.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
     else:
-        run.settle(call, Outcome.ERROR, None, "" if rest is None else tool.describe_error(rest))
+        run.settle(call, Outcome.ERROR, None, "" if rest is None else _error_of(tool, rest))
     result = call.result
     if call.stops and not dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
         run.machine.stop(call)

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from toolrt.errors import DefinitionRefused
+import trio
+
+from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.model import (
     NO_SERVICES,
     SILENT,
@@ -84,7 +86,7 @@ class Runtime:
         speculate: bool = False,
     ) -> None:
         if not isinstance(registry, Registry):
-            raise DefinitionRefused("Runtime(registry)", "a toolrt.Registry", registry)
+            raise DefinitionRefused("Runtime(registry)", "a registry, such as toolrt.Registry([tool])", registry)
         checked_lanes("Runtime(lanes)", lanes)
         checked_slots("Runtime(slots)", slots)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
@@ -163,6 +165,7 @@ class Runtime:
         Raises:
             trio.Cancelled: an enclosing scope was cancelled; to have the outcome then, use `open_batch`.
             DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
+            MisuseError: awaited outside Trio; nothing was run.
 
         Checkpoint: always.
 
@@ -271,6 +274,11 @@ class Runtime:
             raise DefinitionRefused("a batch's state", "a toolrt.State", state)
         if batch_id is not None and not isinstance(batch_id, str):
             raise DefinitionRefused("a batch's id", "a string", batch_id)
+        if not trio.lowlevel.in_trio_run():
+            raise MisuseError(
+                "a batch of a Runtime runs in Trio: in asyncio use `await toolrt.aio.run(runtime, calls)` or "
+                "`async with toolrt.aio.open_batch(runtime)`, outside both `toolrt.run_sync(runtime, calls)`"
+            )
         path: tuple[int, ...] = ()
         if lease is not None:
             batch_id, path = lease.place(batch_id)

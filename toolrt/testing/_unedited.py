@@ -67,6 +67,8 @@ class Explored:
     real: tuple[str, ...] = ()
     #: Fixtures that all its executions shared.
     shared: tuple[str, ...] = ()
+    #: Whether it was explored in Trio's orders only because neither the command line nor a marker names an order.
+    orders_unasked: bool = False
 
 
 outcome_key = pytest.StashKey[Explored]()
@@ -199,6 +201,11 @@ class Unedited:
             yield f"{kind:<12} {kinds[kind]:>6}"
         yield f"{'executions':<12} {sum(found.executions for found in ran):>6}"
         yield f"{'distinct':<12} {sum(found.distinct for found in ran):>6}"
+        if any(found.orders_unasked for found in ran):
+            yield (
+                "orders: those that Trio's scheduler makes; --explore-order any explores all that Trio's "
+                "documentation allows, as the marker does"
+            )
         yield from self._reasons(UNDECIDED, "undecided, by cause:")
         yield from self._reasons(REFUSED, "refused, by cause:")
         yield from self._reasons(ASYNCIO, "left to asyncio:")

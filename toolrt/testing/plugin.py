@@ -263,6 +263,10 @@ class _Explored:
         # What every execution leaves real.
         self._real: tuple[str, ...] = ()
         self._found = item.stash.setdefault(outcome_key, Explored(FAILED))
+        marker = item.get_closest_marker("explore")
+        by_marker = marker is not None and "order" in marker.kwargs and not item.stash.get(unmarked_key, False)
+        named = by_marker or item.config.getoption("explore_order") is not None
+        self._found.orders_unasked = plan.order == "trio" and not named
 
     def run(self) -> None:
         """Explore it, or each of its examples."""

@@ -251,7 +251,9 @@ def explore(
     if strategy is None:
         strategy = Portfolio()
     if isinstance(strategy, type) or not callable(getattr(strategy, "begin", None)):
-        raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
+        raise DefinitionRefused(
+            "strategy", "a strategy, such as sim.DPOR() or sim.Random(sim.RandomWalk(seed=1), 500)", strategy
+        )
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
     # Refuse what may not happen beside it, too.
