@@ -289,3 +289,7 @@ async def test_right(cell):
     for page in pages:
         assert str(page) in output
         assert "FAIL" in page.read_text(encoding="utf-8")
+    marked = pages[1].read_text(encoding="utf-8")
+    assert "<title>test_marked: lost update of" in marked
+    assert "<dd>test_it.py::test_marked</dd>" in marked
+    assert "pytest test_it.py::test_marked --explore-replay" in marked, "the page has the line that the report has"

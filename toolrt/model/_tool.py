@@ -23,6 +23,7 @@ from toolrt.model._call import ToolCall
 from toolrt.model._callable import described, is_async
 from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._invalid_call import unknown_tool
+from toolrt.model._promises import CLAIMS, require_context, require_promise, require_sync, require_two
 from toolrt.model._row import FieldClaims, FieldModes
 from toolrt.model._schema import (
     BareValidator,
@@ -49,38 +50,8 @@ class _Derived:
         return "DERIVED"
 
 
-_CLAIMS = "a list of claims such as [toolrt.Claim(resource, toolrt.WRITE)], or a function of input and state"
-
-# What a ToolContext never is.
-_OF_THE_INPUT = ("str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set")
-
 #: The default of ``tool(schema=...)``: derive it from the type hints.
 DERIVED = _Derived()
-
-
-def _checked_bool_or_function(what: str, value: object) -> None:
-    if not isinstance(value, bool) and not callable(value):
-        raise DefinitionRefused(what, "a bool or a function of the input", value)
-    _require_sync(what, value)
-
-
-def _require_sync(what: str, value: object) -> None:
-    """It is asked while calls are submitted, where nothing can wait."""
-    if is_async(value):
-        raise DefinitionRefused(what, "a function that answers at once", "an async function")
-
-
-def _require_two(what: str, claims: object) -> None:
-    """It is called with the input and the state; one that cannot be has its calls run alone, each time."""
-    if callable(claims):
-        try:
-            signature = inspect.signature(claims)
-        except (TypeError, ValueError):
-            return
-        try:
-            signature.bind({}, None)
-        except TypeError:
-            raise DefinitionRefused(what, "a function of input and state", str(signature)) from None
 
 
 def _by_field(
@@ -141,8 +112,8 @@ class Tool:
             raise DefinitionRefused("a tool's name", "a string that is not empty", self.name)
         if not callable(self.function):
             raise DefinitionRefused(what, "a function", self.function)
-        _checked_bool_or_function(f"{what}: safe", self.safe)
-        _checked_bool_or_function(f"{what}: stops_batch", self.stops_batch)
+        require_promise(f"{what}: safe", self.safe)
+        require_promise(f"{what}: stops_batch", self.stops_batch)
         if self.interrupt not in ("cancel", "finish"):
             raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
         if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout <= sys.float_info.max):
@@ -150,42 +121,23 @@ class Tool:
         if self.owner is not None and not hasattr(self.owner, "claim_table"):
             raise DefinitionRefused(f"{what}: owner", "an object with a claim_table, such as a Workspace", self.owner)
         if isinstance(self.claims, tuple) and not all(isinstance(claim, Claim) for claim in self.claims):
-            raise DefinitionRefused(f"{what}: claims", _CLAIMS, self.claims)
-        _require_sync(f"{what}: claims", self.claims)
+            raise DefinitionRefused(f"{what}: claims", CLAIMS, self.claims)
+        require_sync(f"{what}: claims", self.claims)
         after = self.claims_after
         if isinstance(after, tuple) and not all(isinstance(claim, Claim) for claim in after):
-            raise DefinitionRefused(f"{what}: claims_after", _CLAIMS, after)
+            raise DefinitionRefused(f"{what}: claims_after", CLAIMS, after)
         if after is not None and not (isinstance(after, tuple) or callable(after)):
-            raise DefinitionRefused(f"{what}: claims_after", _CLAIMS, after)
+            raise DefinitionRefused(f"{what}: claims_after", CLAIMS, after)
         if after is not None and not callable(self.claims):
             raise DefinitionRefused(
                 f"{what}: claims_after", "claims= too, as a function of input and state", self.claims
             )
-        _require_sync(f"{what}: claims_after", after)
-        _require_two(f"{what}: claims", self.claims)
-        _require_two(f"{what}: claims_after", after)
+        require_sync(f"{what}: claims_after", after)
+        require_two(f"{what}: claims", self.claims)
+        require_two(f"{what}: claims_after", after)
         signature = inspect.signature(self.function)
         parameters = list(signature.parameters.values())
-        if not parameters or parameters[0].kind not in (
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        ):
-            raise DefinitionRefused(what, "a function whose first parameter takes the ToolContext", str(signature))
-        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-            raise DefinitionRefused(what, "named parameters", str(signature))
-        if parameters[0].name == "self":
-            raise DefinitionRefused(
-                what,
-                "a function whose first parameter takes the ToolContext",
-                f"a method, {signature}: make the tool of a method of an object, as in tool(shop.order)",
-            )
-        first = parameters[0].annotation
-        if (first if isinstance(first, str) else getattr(first, "__name__", "")).partition("[")[0] in _OF_THE_INPUT:
-            raise DefinitionRefused(
-                what,
-                "a function whose first parameter takes the ToolContext",
-                f"{signature}; toolrt.Tool.from_callable(function) makes a tool of one without a context",
-            )
+        require_context(what, signature)
         self.is_async = is_async(self.function)
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
             raise DefinitionRefused(what, "a function that returns its answer", "a generator function")
@@ -522,7 +474,7 @@ def tool(
             raise DefinitionRefused(f"tool {target.name!r}", "a function", "a tool already")
         for what, value in (("claims", claims), ("claims_after", claims_after)):
             if not (value is None or callable(value) or isinstance(value, Iterable)) or isinstance(value, Claim | str):
-                raise DefinitionRefused(f"a tool's {what}", _CLAIMS, value)
+                raise DefinitionRefused(f"a tool's {what}", CLAIMS, value)
         given, after = _kept(claims), _kept(claims_after)
         known = getattr(target, "__name__", "")
         if name is None and known == "<lambda>":

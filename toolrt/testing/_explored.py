@@ -411,8 +411,8 @@ def _fail(
     schedule = failure.minimal.short
     saved.add(schedule)
     # The last lines of an explanation are for `sim.explore`: a test is run again in another way.
-    story = failure.explain().partition("\n\nRun it again:")[0]
-    text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {again(schedule)}{kept(failure)}"
+    story, command = failure.explain().partition("\n\nRun it again:")[0], again(schedule)
+    text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {command}{kept(failure, command)}"
     error = _of_minimal(program, plan, failure, example)
     if error is None:
         raise Wrong(text)
