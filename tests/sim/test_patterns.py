@@ -34,6 +34,7 @@ def _pattern(failure: sim.Failure) -> str | None:
         ("overdraw", "check-then-act of balance"),
         ("lazy_init", "check-then-act of instance"),
         ("lost_wakeup", "lost wake-up of changed"),
+        ("cleanup", "leaked cancel of cleaned"),
         ("two_locks", "lock inversion"),
         ("dining_2", "lock inversion"),
         ("dining_3", "lock inversion"),
@@ -58,7 +59,6 @@ def test_failure_of_a_litmus_program_is_headed_by_its_pattern(name: str, headlin
         "upgrade",
         "stolen_wakeup",
         "taken_and_lost",
-        "cleanup",
         "two_files",
     ],
 )
@@ -184,3 +184,46 @@ def test_failure_that_always_fails_has_no_race_to_name() -> None:
     failure = _failure(_tracked, lambda _: [f"{'x' * 500}\nand more"])
     assert failure.headline == f"{'x' * 119}…"
     assert _pattern(failure) is None
+
+
+async def _keeps_its_slot(cells: int) -> None:
+    """A user who is cancelled in its `finally` leaves its cells as they are while it works."""
+    free = [sim.Cell(1, name=f"free {number}") for number in range(cells)]
+
+    async def use() -> None:
+        for cell in free:
+            cell.set(0)
+        try:
+            await checkpoint()
+        finally:
+            await checkpoint()
+            for cell in free:
+                cell.set(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(use)
+        for _ in range(3):
+            await checkpoint()
+        nursery.cancel_scope.cancel()
+    assert [cell.get() for cell in free] == [1] * cells
+
+
+def test_slot_that_a_cancelled_task_keeps_is_a_leaked_cancel_without_a_deadlock() -> None:
+    """The task that got Cancelled does not write what it writes where all is well, and another task reads it."""
+    failure = _failure(lambda: _keeps_its_slot(1))
+    assert failure.headline == "leaked cancel of free 0"
+    found = re.search(
+        r"main\.0 writes free 0 in step (\d+), gets Cancelled in step (\d+) at \S+:\d+,", _pattern(failure) or ""
+    )
+    assert found is not None
+    assert "gets Cancelled" in failure.show().html
+    step = failure.compared[0].steps[int(found[1])]
+    assert [(access.resource[-1], access.write) for access in step.accesses if access.resource[0] == "cell"] == [
+        ("free 0", True)
+    ]
+    assert int(found[2]) in failure.compared[0].notes["details"]["cancelled"]
+
+
+def test_of_several_slots_that_a_cancelled_task_keeps_none_is_picked() -> None:
+    """Which of two the failure is about is not known."""
+    assert _pattern(_failure(lambda: _keeps_its_slot(2))) is None

@@ -58,10 +58,11 @@ def resource_text(resource: Resource) -> str:
 
 def done_in(step: Step, trace: Trace) -> str:
     """Say in a few words what a step did: what it touched, else where it ran, else what kind of choice it was."""
+    begins = cancelled_in(step, trace)
     if step.accesses:
         named = _named(step.accesses)
         more = len(named) - MOST_ACCESSES
-        return ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
+        return begins + ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
     task, _, choice = step.task.partition("=")
     if choice:
         return f"chooses {choice} of 0 to {len(step.enabled) - 1}"
@@ -71,7 +72,16 @@ def done_in(step: Step, trace: Trace) -> str:
     if task.partition(".")[0] == "cancel":
         return "cancels a scope"
     place = _places(trace).get(str(step.index))
+    if begins:
+        return f"gets Cancelled at {place[0]}" if place else "gets Cancelled"
     return f"runs from {place[0]}" if place else "runs"
+
+
+def cancelled_in(step: Step, trace: Trace) -> str:
+    """Give what stands before what a step did that begins with `trio.Cancelled`; "" for others."""
+    details = trace.notes.get("details")
+    cancelled = details.get("cancelled") if isinstance(details, dict) else None
+    return "gets Cancelled, " if isinstance(cancelled, list) and step.index in cancelled else ""
 
 
 def _named(accesses: Sequence[Access]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from toolrt.trace import Access, Trace, plain, stable_text
-from toolrt.view._columns import MOST_ACCESSES, done_in, resource_text
+from toolrt.view._columns import MOST_ACCESSES, cancelled_in, done_in, resource_text
 from toolrt.view._short import one_line
 
 #: The most characters that a cell shows of a value.
@@ -40,7 +40,9 @@ def done_with_values(trace: Trace) -> list[str]:
             continue
         told = _told(step.accesses, mine, before)
         more = len(told) - MOST_ACCESSES
-        done.append(", ".join(told[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else ""))
+        done.append(
+            cancelled_in(step, trace) + ", ".join(told[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
+        )
     return done
 
 

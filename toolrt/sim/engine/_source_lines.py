@@ -253,6 +253,7 @@ class SourceLines(trio.abc.Instrument):
                 "steps": steps,
                 "accesses": accesses,
                 "functions": self.functions,
+                "cancelled": sorted(self.cancelled),
                 "sources": self._sources(),
                 "stops": self._stops(),
             }

@@ -8,7 +8,8 @@ no pattern has none.
 - *Check-then-act*: the same, and what the first task reads decides an `if`, a `while` or a `match`.
 - *Lost wake-up*: a deadlock in which a task waits for what another one told before, when no task waited for it.
 - *Lock inversion*: a deadlock in which tasks wait in a circle, each for a lock that the next one holds.
-- *Leaked cancel*: a deadlock in which a task waits for what a task took that was cancelled, and has ended.
+- *Leaked cancel*: a deadlock in which a task waits for what a task took that was cancelled, and has ended.  Or a task
+  gets Cancelled before it writes a variable once more, as it does where all is well, and another task reads that.
 
 Limits.  A check inside a function that the `if` calls is not seen as one.
 """
@@ -81,7 +82,7 @@ def pattern_of(execution: Execution, passing: Execution | None, places: SourceLi
     two = _Two(steps, passing.schedule.steps, places)
     if isinstance(error, Deadlock):
         return _told_too_early(error, two) or _told_between(error, two) or _leaked(error, two)
-    return None if isinstance(error, SimulationStopped) else _stale(two)
+    return None if isinstance(error, SimulationStopped) else _stale(two) or _kept_back(two)
 
 
 class _Two:
@@ -285,6 +286,34 @@ def _leaked(error: Deadlock, two: _Two) -> FailurePattern | None:
                     f"not give it back; {task} waits for it from step {parked.index} on",
                 )
     return None
+
+
+def _kept_back(two: _Two) -> FailurePattern | None:
+    """A task gets Cancelled before it writes a variable back; of several variables none is picked."""
+    if two.places is None:
+        return None
+    found = []
+    for task, at in {two.steps[index].task: index for index in sorted(two.places.cancelled)}.items():
+        for resource in dict.fromkeys(each.resource for step in two.steps[:at] for each in step.accesses if each.write):
+            if resource[0] in _NO_VARIABLES:
+                continue
+            here, there = (
+                [step.index for step in steps if step.task == task and True in _touched(step, resource)]
+                for steps in (two.steps, two.others)
+            )
+            reader = next(
+                (step for step in two.steps[at:] if step.task != task and False in _touched(step, resource)), None
+            )
+            if not here or here[-1] >= at or len(there) <= len(here) or reader is None:
+                continue
+            subject, place = _called(resource, two.places, reader), two.places.of_steps.get(at)
+            where = "" if place is None else f" at {place}"
+            sentence = (
+                f"{task} writes {subject} in step {here[-1]}, gets Cancelled in step {at}{where}, and does not write "
+                f"it again; {reader.task} reads it in step {reader.index}"
+            )
+            found.append(FailurePattern("leaked cancel", subject, sentence))
+    return found[0] if len(found) == 1 else None
 
 
 def _cancels(step: Step) -> bool:
