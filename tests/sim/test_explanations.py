@@ -112,7 +112,7 @@ def test_accesses_in_the_same_order_in_both_are_no_race() -> None:
 
 def test_columns_have_the_values_that_were_read_and_written() -> None:
     """Of a write both values stand there, as in the cells of the page."""
-    rows = [line.split(maxsplit=1)[1].strip() for line in _explained(lost_update, is_two).splitlines()[4:8]]
+    rows = [line.split(maxsplit=1)[1].strip() for line in _explained(lost_update, is_two).splitlines()[5:9]]
     assert rows == ["reads cell x = 0", "> reads cell x = 0", "writes cell x 0 -> 1", "writes cell x 1 -> 1"]
 
 

@@ -110,7 +110,6 @@ class Table:
                     "sentence": row.mutant.sentence,
                     "executions": row.executions,
                     "tripped": dict(row.tripped),
-                    "errors": dict(row.errors),
                     "caught": row.caught,
                     "alone": row.alone,
                 }
