@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -110,6 +111,9 @@ def test_play_takes_keys_of_a_terminal() -> None:
     before = termios.tcgetattr(terminal)
     command = [sys.executable, "-m", "toolrt", "litmus", "lost_update_2x1", "--play"]
     with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        # Where no key is taken it would wait for ever.
+        watchdog = threading.Timer(100, process.kill)
+        watchdog.start()
         os.write(keyboard, b"1")
         assert process.stdout is not None
         told = b""
@@ -118,10 +122,13 @@ def test_play_takes_keys_of_a_terminal() -> None:
             wanted = b"It ended in" if key == b"q" else b"Who runs next?"
             while told.count(wanted) < (1 if key == b"q" else 2 + (key == b"1")):
                 line = process.stdout.readline()
+                if not line:
+                    watchdog.cancel()
                 assert line, told
                 told += line
             os.write(keyboard, key)
         told += process.communicate(timeout=100)[0]
+        watchdog.cancel()
     after = termios.tcgetattr(terminal)
     os.close(keyboard)
     os.close(terminal)

@@ -62,8 +62,8 @@ def test_pages_with_a_part_of_the_schedules_say_so(written: GallerySite) -> None
 
 def test_tree_of_a_part_leads_to_a_bug() -> None:
     """Where a program can go wrong, at least one schedule on its page does."""
-    for name in ("reorder_4", "uneven_25", "livelock"):
-        tree = Game(LITMUS[name]).tree(8)
+    for name in ("uneven_25", "aba", "dining_3"):
+        tree = Game(LITMUS[name]).tree(2)
         assert any(wrong for _, wrong, _ in tree["ends"].values()), name
 
 
