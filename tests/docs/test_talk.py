@@ -48,7 +48,7 @@ def test_commands_of_the_demo_run(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "toolrt"
-        monkeypatch.setattr("sys.stdin", io.StringIO("0\n1\n0\nq\n"))
+        monkeypatch.setattr("sys.stdin", io.StringIO("1\n2\n1\nq\n"))
         assert main(arguments) == 0
         assert ("You broke it" in capsys.readouterr().out) is ("lost_update" in line)
 

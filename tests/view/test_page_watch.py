@@ -177,7 +177,7 @@ def test_line_that_plays_on_begins_as_here(opened: Open) -> None:
     tab.get_by_role("button", name="Copy the beginning").first.click()
     tab.locator("#said", has_text="Copied").wait_for()
     line = tab.evaluate("navigator.clipboard.readText()")
-    scope = {"sim": sim, "program": traces.lost_update}
+    scope = {"sim": sim, "lost_update": traces.lost_update}
     again = eval(line, dict(scope))
     assert list(again.schedule.tasks[: moment + 1]) == tasks[: moment + 1]
     other = next(task for task in steps[moment + 1].enabled if task != again.schedule.tasks[moment + 1])
