@@ -6,10 +6,10 @@ in the order of paths, number by number; what is no path comes last, by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from toolrt.probe import Resource
-from toolrt.trace import Access, Step, Trace
+from toolrt.trace import Access, Step, Trace, plain, stable_text
 
 #: Of the accesses of a step so many are named.
 MOST_ACCESSES = 4
@@ -49,8 +49,22 @@ def columns_of(tasks: Iterable[str]) -> list[str]:
     return sorted({column_of(task) for task in tasks}, key=task_key)
 
 
-def resource_text(resource: Resource) -> str:
-    """Give a resource's name as people read it."""
+def names_in(trace: Trace) -> dict[str, str]:
+    """Give what the program calls its resources, by the resource's text; none where the notes are odd."""
+    details = trace.notes.get("details")
+    names = details.get("names") if isinstance(details, dict) else None
+    found = {}
+    for pair in names if isinstance(names, list) else ():
+        match pair:
+            case [list() as resource, str() as name]:
+                found[stable_text(resource)] = name
+    return found
+
+
+def resource_text(resource: Resource, names: Mapping[str, str] | None = None) -> str:
+    """Give a resource's name as people read it: the program's own of `names_in`, if it has one."""
+    if names and (name := names.get(stable_text(plain(resource)))):
+        return name
     first, *rest = map(str, resource)
     word = _WORDS.get(first, first) if rest else first
     return " ".join(([word] if word else []) + rest)
@@ -60,7 +74,7 @@ def done_in(step: Step, trace: Trace) -> str:
     """Say in a few words what a step did: what it touched, else where it ran, else what kind of choice it was."""
     begins = cancelled_in(step, trace)
     if step.accesses:
-        named = _named(step.accesses)
+        named = _named(step.accesses, names_in(trace))
         more = len(named) - MOST_ACCESSES
         return begins + ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
     task, _, choice = step.task.partition("=")
@@ -84,17 +98,17 @@ def cancelled_in(step: Step, trace: Trace) -> str:
     return "gets Cancelled, " if isinstance(cancelled, list) and step.index in cancelled else ""
 
 
-def _named(accesses: Sequence[Access]) -> list[str]:
+def _named(accesses: Sequence[Access], names: Mapping[str, str]) -> list[str]:
     """Name what is written first, then what is only read."""
     read = {access.resource for access in accesses if not access.write}
     written = {access.resource for access in accesses if access.write}
     named = [
-        f"{'reads+writes' if access.resource in read else 'writes'} {resource_text(access.resource)}"
+        f"{'reads+writes' if access.resource in read else 'writes'} {resource_text(access.resource, names)}"
         for access in accesses
         if access.write
     ]
     only_read = [access for access in accesses if not access.write and access.resource not in written]
-    return named + [f"reads {resource_text(access.resource)}" for access in only_read]
+    return named + [f"reads {resource_text(access.resource, names)}" for access in only_read]
 
 
 def _places(trace: Trace) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._claims import MOST_CLAIMS, claims_of, claims_told, held_back
-from toolrt.view._columns import column_of, columns_of, preempts, resource_text, titles_of
+from toolrt.view._columns import column_of, columns_of, names_in, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._values import done_with_values
 from toolrt.view._words import told
@@ -51,7 +51,7 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
     columns = columns_of([step.task for step in steps] + [event.task for event in events])
     place = {column: index for index, column in enumerate(columns)}
     names = _TextTable()
-    resources = _TextTable()
+    resources = _ResourceTable(trace)
     kinds = _TextTable()
     batches = batches_of(trace)
     tasks = len({step.task for step in steps})
@@ -70,8 +70,7 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
             "enabled": [[names.of(one_line(task, 80)) for task in step.enabled[:50]] for step in steps],
             "more": {step.index: len(step.enabled) - 50 for step in steps if len(step.enabled) > 50},
             "touched": [
-                [2 * resources.of(_resource(access.resource)) + access.write for access in step.accesses[:40]]
-                for step in steps
+                [2 * resources.at(access.resource) + access.write for access in step.accesses[:40]] for step in steps
             ],
             "untold": {step.index: len(step.accesses) - 40 for step in steps if len(step.accesses) > 40},
             "done": [short_text(done, 160) for done in done_with_values(trace)],
@@ -106,12 +105,23 @@ class _TextTable:
         return place
 
 
-def _resource(resource: Resource) -> str:
-    return one_line(resource_text(resource), 120)
+def _resource(resource: Resource, names: Mapping[str, str]) -> str:
+    return one_line(resource_text(resource, names), 120)
 
 
-def _edge(edge: Edge, resources: _TextTable) -> list[Any]:
-    return [edge.before, edge.after, [resources.of(_resource(each)) for each in edge.resources[:8]], edge.wakes]
+class _ResourceTable(_TextTable):
+    """Resources, by what people call them."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._names = names_in(trace)
+
+    def at(self, resource: Resource) -> int:
+        return self.of(_resource(resource, self._names))
+
+
+def _edge(edge: Edge, resources: _ResourceTable) -> list[Any]:
+    return [edge.before, edge.after, [resources.at(each) for each in edge.resources[:8]], edge.wakes]
 
 
 def _races(trace: Trace) -> list[Edge]:
@@ -173,7 +183,7 @@ def _call(call: DrawnCall, holders: list[list[int]]) -> dict[str, Any]:
     }
 
 
-def _details(trace: Trace, resources: _TextTable) -> dict[str, Any]:
+def _details(trace: Trace, resources: _ResourceTable) -> dict[str, Any]:
     """Where each step ran and what cells held, as the notes have it; nothing where they are odd."""
     found: dict[str, Any] = {"steps": {}, "accesses": {}, "sources": {}, "stops": _stops(None)}
     details = trace.notes.get("details")
@@ -201,7 +211,7 @@ def _details(trace: Trace, resources: _TextTable) -> dict[str, Any]:
                 str() | None as value,
             ]:
                 entry = [
-                    2 * resources.of(_resource(tuple(resource))) + write,
+                    2 * resources.at(tuple(resource)) + write,
                     short_text(where, 120),
                     short_text(line, 200),
                     None if value is None else short_text(value, 200),
@@ -246,7 +256,7 @@ def _parting(one: Trace, other: Trace) -> dict[str, Any]:
         if race is not None:
             (first, left), (second, right) = race.first, race.second
             found["race"] = {
-                "resource": _resource(left.resource),
+                "resource": _resource(left.resource, names_in(one)),
                 "steps": [
                     [first.index, second.index],
                     [_same(first.index, mine, theirs), _same(second.index, mine, theirs)],

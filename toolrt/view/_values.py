@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from toolrt.trace import Access, Trace, plain, stable_text
-from toolrt.view._columns import MOST_ACCESSES, cancelled_in, done_in, resource_text
+from toolrt.view._columns import MOST_ACCESSES, cancelled_in, done_in, names_in, resource_text
 from toolrt.view._short import one_line
 
 #: The most characters that a cell shows of a value.
@@ -22,7 +22,7 @@ _Entry = tuple[str, bool, str | None]
 
 def done_with_values(trace: Trace) -> list[str]:
     """Say in a few words what each step did: `done_in`, and the values where they are known."""
-    entries = _entries(trace)
+    entries, names = _entries(trace), names_in(trace)
     known: dict[str, str | None] = {}
     done = []
     for step in trace.steps:
@@ -38,7 +38,7 @@ def done_with_values(trace: Trace) -> list[str]:
         if not any(value is not None for _, _, value in mine):
             done.append(done_in(step, trace))
             continue
-        told = _told(step.accesses, mine, before)
+        told = _told(step.accesses, mine, before, names)
         more = len(told) - MOST_ACCESSES
         done.append(
             cancelled_in(step, trace) + ", ".join(told[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
@@ -46,7 +46,9 @@ def done_with_values(trace: Trace) -> list[str]:
     return done
 
 
-def _told(accesses: Sequence[Access], mine: Sequence[_Entry], before: Mapping[str, str | None]) -> list[str]:
+def _told(
+    accesses: Sequence[Access], mine: Sequence[_Entry], before: Mapping[str, str | None], names: Mapping[str, str]
+) -> list[str]:
     """Tell what has a known value first, a lock's state last; of each what is written before what is only read."""
     values = {(resource, write): value for resource, write, value in mine}
     read = {access.resource for access in accesses if not access.write}
@@ -58,7 +60,7 @@ def _told(accesses: Sequence[Access], mine: Sequence[_Entry], before: Mapping[st
         resource = access.resource
         if not access.write and resource in written:
             continue
-        key, text = stable_text(plain(resource)), resource_text(resource)
+        key, text = stable_text(plain(resource)), resource_text(resource, names)
         value = values.get((key, access.write))
         if not access.write:
             told.append(f"reads {text}" + (f" = {_short(value)}" if value is not None else ""))

@@ -102,6 +102,8 @@ class SourceLines(trio.abc.Instrument):
         self.modules: set[str] = set()
         #: What the program calls a thing that a task has made, where a step touched it first.
         self.variables: dict[Resource, str] = {}
+        #: What the program calls each resource, as `toolrt.sim.exploring._names` finds it when the execution is over.
+        self.names: dict[Resource, str] = {}
         # Attributes that the running step stores to, whose values are there when it is over.
         self._stored: list[tuple[tuple[int, Resource, bool], Any, str]] = []
         self._steps: Sequence[Any] = ()
@@ -253,6 +255,7 @@ class SourceLines(trio.abc.Instrument):
                 "steps": steps,
                 "accesses": accesses,
                 "functions": self.functions,
+                "names": [[plain(resource), name] for resource, name in self.names.items()],
                 "cancelled": sorted(self.cancelled),
                 "sources": self._sources(),
                 "stops": self._stops(),

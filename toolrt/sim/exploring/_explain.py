@@ -167,8 +167,13 @@ def _cancelled(step: Step, places: SourceLines | None) -> str:
 
 
 def _accesses(step: Step, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:
-    """Say what the step accesses; of many accesses the first ones, and how many more there are."""
-    told = [_with_value(step, access, places, seen) for access in step.accesses]
+    """Say what the step accesses; of many accesses the first ones, and how many more there are.
+
+    A write whose old value is known says what was read before it, too.
+    """
+    each = [(access, _with_value(step, access, places, seen)) for access in step.accesses]
+    replaced = {access.resource for access, text in each if access.write and " -> " in text}
+    told = [text for access, text in each if access.write or access.resource not in replaced]
     shown = len(told)
     while shown > 1 and len(", ".join(told[:shown])) > _MOST_OF_A_CELL:
         shown -= 1
@@ -178,10 +183,8 @@ def _accesses(step: Step, places: SourceLines | None, seen: dict[Resource, str |
 
 def _told(access: Access, places: SourceLines | None) -> str:
     """Say what is accessed, by the program's own name for it where it has one."""
-    variable = None if places is None else places.called(access.resource)
-    if variable is None:
-        return str(access)
-    return f"{'writes' if access.write else 'reads'} {access.resource[0]} {variable}"
+    name = None if places is None else places.names.get(access.resource)
+    return str(access) if name is None else f"{'writes' if access.write else 'reads'} {name}"
 
 
 def _with_value(step: Step, access: Access, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:

@@ -17,6 +17,7 @@ from toolrt.sim.exploring._conclusion import report_of
 from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._judge import Check
+from toolrt.sim.exploring._names import named
 from toolrt.sim.exploring._outcomes import with_outcomes
 from toolrt.sim.exploring._progress import Budget
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
@@ -102,7 +103,7 @@ def _executed(job: Job, details: bool) -> Execution:
         job.places = SourceLines()
     execution = simulate(driver())
     if job.places is not None:
-        execution._notes = job.places.notes()
+        execution._notes = named(job.places).notes()
     return execution
 
 

@@ -21,6 +21,7 @@ from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._compare import passing_beside
 from toolrt.sim.exploring._explain import FailureStory, about, explain, headline_of
 from toolrt.sim.exploring._judge import Check, Judgement, judge
+from toolrt.sim.exploring._names import named
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._shrink import fewer_preemptions
 from toolrt.sim.policies._choices import Choices
@@ -170,7 +171,7 @@ class Failure:
         """
         places = SourceLines()
         again, _ = simulate(self._run(Choices(execution.choices), places, program))
-        return places, again if again.choices == execution.choices else None
+        return named(places), again if again.choices == execution.choices else None
 
     def _story(
         self,

@@ -141,7 +141,7 @@ toolrt.App = class App {
   startWatch() {
     const field = document.getElementById("watch");
     const known = (run) => [...run.values].filter(([, values]) => values.some((entry) => entry.value !== null)).map(([resource]) => run.resources[resource]);
-    const names = known(this.runs[0]).filter((name) => /^[\p{L}_][\p{L}\p{N}_ ]*$/u.test(name)).map((name) => name.replaceAll(" ", "."));
+    const names = known(this.runs[0]).filter((name) => /^[\p{L}_][\p{L}\p{N}_ .]*$/u.test(name)).map((name) => name.replaceAll(" ", "."));
     document.getElementById("watch-label").hidden = !this.runs.some((run) => known(run).length);
     if (names.length) field.placeholder = names.length > 1 ? `${names[0]} + ${names[1]} == 100` : `${names[0]} >= 0`;
     field.addEventListener("input", () => this.watchFor(field.value));

@@ -276,7 +276,10 @@ toolrt.StepsView = class StepsView {
   folding(preempts, words, width, lines, taken) {
     const place = /^runs from .+:(\d+)$/.exec(words);
     const brief = toolrt.Run.brief(words);
-    const shorter = place ? [brief, `line ${place[1]}`] : [/, (?:reads|writes)/.test(words) ? `${brief} …` : brief, brief];
+    // `account.balance 100 -> 50` may shrink to `balance 100 -> 50`, and that to `100 -> 50`.
+    const last = brief.replace(/^[^\s,]+\.(?=\w+ )/u, "");
+    const value = last.replace(/^\w+ (?=(?:= |\S+ -> ))/u, "");
+    const shorter = place ? [brief, `line ${place[1]}`] : [/, (?:reads|writes)/.test(words) ? `${brief} …` : brief, brief, last, value];
     const text = this.fold.first([words, ...shorter].map((each) => preempts + each), this.font, width - this.margin, lines, taken);
     // An arrow of two letters is not torn apart.
     return text.split(" -> ").flatMap((part, at) => (at ? [" ", toolrt.element("span", { class: "to" }, "->"), ` ${part}`] : [part]));
