@@ -28,6 +28,9 @@ class Bank:
         self.connection.execute("create table rates (name text primary key, percent integer)")
         self.restore({"accounts": {"ann": (100,), "bob": (200,), "cid": (3,)}, "rates": {"all": (1,)}})
 
+    def __del__(self) -> None:
+        self.connection.close()
+
     def snapshot(self) -> dict[str, Any]:
         return {
             table: {key: row for key, *row in self.rows(f"select * from {table}")} for table in ("accounts", "rates")

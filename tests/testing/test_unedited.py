@@ -346,3 +346,26 @@ async def test_echo():
     code, output = inner(text, "--explore=2")
     assert code == 0, output
     assert "left real (tests): processes (1), files (1)" in output, output
+
+
+def test_unedited_failure_without_real_pipes_is_no_verdict(inner: Inner) -> None:
+    """Run to its end, the process answers nothing: a deadlock. With real pipes its answer decides the steps."""
+    text = """
+import functools, subprocess, trio
+
+async def test_clock():
+    clock = functools.partial(
+        trio.run_process, ["sh", "-c", "read x; date +%N; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(clock)
+        await process.stdin.send_all(b"x\\n")
+        answer = await process.stdout.receive_some()
+        for _ in range(int(answer) % 97):
+            await trio.lowlevel.checkpoint()
+        await process.stdin.aclose()
+"""
+    code, output = inner(text, "--explore=5")
+    assert code == 0, output
+    assert "undecided         1" in output, output
+    assert "failed            0" in output, output

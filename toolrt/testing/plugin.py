@@ -340,7 +340,8 @@ class _Explored:
         """Explore it; leave real what a test without a marker would be refused for, where that can be left real.
 
         A real process is first run to its end.  A test that shows nothing then, or fails, may talk to it meanwhile: its
-        pipes are left real, too, and what was found first stands where that shows no more.
+        pipes are left real, too.  Where that shows no more, what was found first stands; but no failure does where the
+        test is undecided with real pipes.
         """
         __tracebackhide__ = True
         while True:
@@ -364,7 +365,10 @@ class _Explored:
         self._leave_real(_FILES)
         try:
             self._explore_alone(given)
-        except (Exception, pytest.skip.Exception, pytest.fail.Exception):
+        except (Exception, pytest.skip.Exception, pytest.fail.Exception) as second:
+            undecided = isinstance(second, pytest.skip.Exception)
+            if undecided and not isinstance(first, NotSimulated | pytest.skip.Exception):
+                raise  # with real pipes it may pass: that it failed without them is no verdict
             for field in attrs.fields_dict(Explored):
                 setattr(self._found, field, getattr(found, field))
             raise first from None
