@@ -121,7 +121,7 @@ def test_unknown_field_is_refused_at_the_definition() -> None:
         ({("a",): READ}, "the name of a field, or a toolrt.Row"),
         ({"": READ}, "the name of a field, or a toolrt.Row"),
         ({STATE_KEY: READ}, "is a key of the batch's state"),
-        ([Row("a", "a")], "claims, or a function"),
+        ([Row("a", "a")], "a list of claims such as .*, or a function"),
     ],
 )
 def test_other_mappings_are_refused(claims: Any, expected: str) -> None:
