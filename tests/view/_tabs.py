@@ -17,6 +17,18 @@ def at(tab: Any, moment: int, side: int = 0) -> None:
     tab.locator(f'#here-{side}[data-moment="{moment}"]').wait_for()
 
 
+def wait_until(tab: Any, expression: str, arg: Any = None) -> None:
+    """Ask the page until it says yes.
+
+    Playwright's `wait_for_function` asks by eval in the page, which the page's policy forbids from the second time on.
+    """
+    for _ in range(3_000):
+        if tab.evaluate(expression, arg):
+            return
+        tab.wait_for_timeout(20)
+    raise AssertionError(f"the page did not come to say yes: {expression}")
+
+
 def panel(tab: Any, title: str, side: int = 0) -> list[str]:
     """Give the items of one list of the panel."""
     section = tab.locator("#panel > section").nth(side)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.view._tabs import wait_until
 from toolrt import view
 from toolrt.errors import DefinitionRefused
 from toolrt.teaching.litmus import LITMUS
@@ -50,7 +51,7 @@ def test_filters_say_which_programs_are_shown(tab: Any) -> None:
     assert _shown(tab) == ["lock_2", "two_locks"]
     assert tab.locator("#count").text_content() == "2 programs shown of 4; 0 solved."
     tab.get_by_role("button", name="Show all").click()
-    tab.wait_for_function("document.querySelectorAll('.card').length === 4")
+    wait_until(tab, "document.querySelectorAll('.card').length === 4")
     tab.locator("#level").select_option("hard")
     assert _shown(tab) == []
     tab.locator("#level").select_option("")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.view import _traces as traces
-from tests.view._tabs import at, here, panel, table
+from tests.view._tabs import at, here, panel, table, wait_until
 from tests.view.conftest import Open
 from toolrt import view
 from toolrt.trace import Trace
@@ -181,7 +181,7 @@ def test_arrows_are_drawn_on_demand(opened: Open) -> None:
         ("here", sum(0 in (edge.before, edge.after) for edge in edges)),
     ):
         choose.select_option(choice)
-        tab.wait_for_function("count => document.querySelectorAll('path.arrow').length === count", arg=count)
+        wait_until(tab, "count => document.querySelectorAll('path.arrow').length === count", count)
 
 
 def test_theme_follows_the_system_until_it_is_switched(opened: Open) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.view import _traces as traces
+from tests.view._tabs import wait_until
 from tests.view.conftest import Open
 from toolrt import view
 from toolrt.trace import Trace
@@ -55,9 +56,7 @@ def test_hostile_content_is_text(opened: Open) -> None:
         tab.keyboard.press(key)
         for moment in range(len(_hostile().events)):
             tab.evaluate("moment => { toolrt.app.goTo(moment); toolrt.app.panel.drawNow(); }", moment)
-        tab.wait_for_function(
-            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
-        )
+        wait_until(tab, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
         elements |= set(tab.evaluate("[...document.querySelectorAll('main *')].map((each) => each.localName)"))
         assert tab.evaluate("document.querySelectorAll('script').length") == 2
     assert not elements & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "a"}

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from tests.view import _traces as traces
-from tests.view._tabs import at
+from tests.view._tabs import at, wait_until
 from tests.view.conftest import Open
 from toolrt import sim, view
 from toolrt.trace import Trace
@@ -55,7 +55,7 @@ def test_address_names_the_step(opened: Open) -> None:
     assert "#" not in tab.url
     for _ in range(3):
         tab.keyboard.press("ArrowRight")
-    tab.wait_for_function("() => location.hash === '#step-3'")
+    wait_until(tab, "() => location.hash === '#step-3'")
     tab.reload()
     at(tab, 3)
     for odd in ("#step-", "#step-1e3", "#step--1", "#panel", "#step-0x2"):
@@ -72,7 +72,7 @@ def test_address_outranks_the_first_difference(opened: Open) -> None:
     """A link to a step of two schedules leads there, not to where they part."""
     tab = opened(view.show(*traces.lost_and_kept()))
     tab.keyboard.press("Home")
-    tab.wait_for_function("() => location.hash === '#step-0'")
+    wait_until(tab, "() => location.hash === '#step-0'")
     tab.reload()
     at(tab, 0)
 
@@ -128,7 +128,7 @@ def test_key_leaves_out_steps_that_touch_nothing(opened: Open) -> None:
     for moment in set(shown) - set(touching):
         assert {moment - 1, moment + 1} <= {-1, *touching, len(trace.steps)}
     tab.keyboard.press("f")
-    tab.wait_for_function("() => !document.querySelector('.row.gap')")
+    wait_until(tab, "() => !document.querySelector('.row.gap')")
     # Here they part in a step that touches nothing.
     two = opened(view.show(trace, sim.run(_two_variables, sim.Choices())))
     two.keyboard.press("f")
@@ -148,7 +148,7 @@ def test_filter_by_task_folds_the_other_columns(opened: Open) -> None:
     assert head.get_attribute("aria-expanded") == "false"
     head.focus()
     tab.keyboard.press("Enter")
-    tab.wait_for_function("() => document.querySelectorAll('.heads .folded').length === 1")
+    wait_until(tab, "() => document.querySelectorAll('.heads .folded').length === 1")
     assert tab.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
@@ -177,11 +177,11 @@ def test_keys_fold_the_column_of_the_step_and_unfold_all(opened: Open) -> None:
     for moment in (tasks.index("main.0"), tasks.index("main.1")):
         tab.evaluate("moment => toolrt.app.goTo(moment)", moment)
         tab.keyboard.press("c")
-    tab.wait_for_function("() => document.querySelectorAll('.heads .folded').length === 2")
+    wait_until(tab, "() => document.querySelectorAll('.heads .folded').length === 2")
     tab.keyboard.press("c")
-    tab.wait_for_function("() => document.querySelectorAll('.heads .folded').length === 1")
+    wait_until(tab, "() => document.querySelectorAll('.heads .folded').length === 1")
     tab.keyboard.press("C")
-    tab.wait_for_function("() => document.querySelectorAll('.heads .folded').length === 0")
+    wait_until(tab, "() => document.querySelectorAll('.heads .folded').length === 0")
 
 
 # Arrows and widths
@@ -192,7 +192,7 @@ def test_arrows_are_straight_and_cross_no_cell(opened: Open, width: int) -> None
     """Every arrow runs across and down, and through no cell but those that it joins."""
     tab = opened(view.show(_trace()), width=width)
     tab.get_by_label("Arrows").select_option("all")
-    tab.wait_for_function("() => document.querySelectorAll('path.arrow').length > 3")
+    wait_until(tab, "() => document.querySelectorAll('path.arrow').length > 3")
     crossed = tab.evaluate("""() => {
       const cells = [...document.querySelectorAll(".row > .cell")].map((cell) => {
         const row = cell.parentElement;

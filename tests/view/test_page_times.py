@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests.view._tabs import wait_until
 from tests.view.conftest import Open
 from toolrt import sim
 
@@ -71,7 +72,7 @@ def _seconds(text: str) -> float:
 
 
 def _rows(tab: Any) -> list[list[dict[str, Any]]]:
-    tab.wait_for_function("document.querySelector('.rows .row.here') !== null")
+    wait_until(tab, "document.querySelector('.rows .row.here') !== null")
     return tab.evaluate(_SEEN)  # type: ignore[no-any-return]
 
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from tests.view import _traces as traces
-from tests.view._tabs import at, table
+from tests.view._tabs import at, table, wait_until
 from tests.view.conftest import Open
 from toolrt import sim, view
 from toolrt.trace import Trace
@@ -141,7 +141,7 @@ def test_watch_of_a_name_that_is_not_there_says_so(opened: Open) -> None:
     field.fill("balance ==")
     tab.locator("#watch-wrong", has_text="something is missing at the end").wait_for()
     field.fill("balance >= 0")
-    tab.wait_for_function("() => document.getElementById('watch').getAttribute('aria-invalid') === 'false'")
+    wait_until(tab, "() => document.getElementById('watch').getAttribute('aria-invalid') === 'false'")
     assert tab.locator("#watch-wrong").text_content() == ""
 
 
