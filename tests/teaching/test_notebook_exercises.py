@@ -1,4 +1,4 @@
-"""The exercises at the end of notebooks: right answers, wrong ones that are told what is wrong, and their cells."""
+"""The exercises at the end of notebooks: right answers, wrong ones with the grader's reason, and their cells."""
 
 from __future__ import annotations
 

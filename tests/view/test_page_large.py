@@ -70,7 +70,7 @@ def test_work_for_a_key_does_not_grow_with_the_trace(opened: Open, key: str) -> 
     for calls in (100, 1_000):
         tab = opened(view.show(traces.large(calls)))
         tab.keyboard.press(key)
-        # In the middle, where as many calls run, and more are told of than the panel lists.
+        # In the middle, where as many calls run, and more than the panel lists.
         found.append(tab.evaluate(_ONE_KEY, 2 * calls + 2 + 70 * (calls // 20) + 15))
     few, many = found
     assert 0 < many["made"] <= 1.2 * few["made"]

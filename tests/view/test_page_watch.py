@@ -101,7 +101,7 @@ def test_watch_is_decided_where_one_side_is_enough(shows: Any) -> None:
     ],
 )  # fmt: skip
 def test_watch_refuses_what_it_does_not_know(shows: Any, text: str) -> None:
-    """Calls, indexes, assignments and half sentences are told to be wrong; nothing of them is run."""
+    """The reader refuses calls, indexes, assignments and half sentences, and runs nothing of them."""
     assert shows(text).startswith("wrong: ")
 
 

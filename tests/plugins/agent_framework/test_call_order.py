@@ -95,17 +95,9 @@ def test_a_cancel_leaves_nothing_running(streamed: bool) -> None:
 
         order = aio.CallOrder()
         script = Script([("work", {"name": "one"}), ("work", {"name": "two"})])
-        task = asyncio.create_task(
-            run(
-                Agent(
-                    script,
-                    "work",
-                    tools=[tool(endless.work, approval_mode="never_require")],
-                    middleware=[ordering(order)],
-                ),
-                streamed=streamed,
-            )
-        )
+        work = tool(endless.work, approval_mode="never_require")
+        agent = Agent(script, "work", tools=[work], middleware=[ordering(order)])
+        task = asyncio.create_task(run(agent, streamed=streamed))
         await endless.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
