@@ -72,8 +72,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(pytest_report_header(terminalreporter.config) or "")
 
 
-def pytest_collection_finish(session: Any) -> None:
-    """Take what the collected tests are made of out of garbage collection: tests that collect would go through it."""
+@pytest.fixture(scope="module", autouse=True)
+def _frozen() -> None:
+    """Take what is there out of garbage collection, from module to module: tests that collect would go through it."""
     gc.collect()
     gc.freeze()
 

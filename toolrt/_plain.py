@@ -1,8 +1,9 @@
 """Any value as a JSON value that is the same in every process.
 
-Rules.  What JSON has stays as it is.  Tuples become lists, sets become sorted lists, mappings get text keys;
-everything else, and a float that JSON has no number for, becomes its text (its `repr`, unless told otherwise) with
-every memory address taken out.  Nothing raises: an observer must never break what it observes.
+Rules.  What JSON has stays as it is.  Tuples become lists, sets become sorted lists, mappings get text keys; a part of
+an answer (an image, a file) becomes its own JSON; everything else, and a float that JSON has no number for, becomes its
+text (its `repr`, unless told otherwise) with every memory address taken out.  Nothing raises: an observer must never
+break what it observes.
 
 Limits.  Information is lost (a tuple comes back as a list), so two values may look the same afterwards.
 """
@@ -16,7 +17,17 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["NESTING_MOST", "at_once", "compact", "counted", "frozen", "json_copy", "plain", "stable_text"]
+__all__ = [
+    "NESTING_MOST",
+    "at_once",
+    "compact",
+    "counted",
+    "deeper_than",
+    "frozen",
+    "json_copy",
+    "plain",
+    "stable_text",
+]
 
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
@@ -49,7 +60,8 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
     if isinstance(value, str):
         return str.__str__(value)  # a kind of text may have a text of its own, which raises
     if not isinstance(value, list | tuple | Mapping | set | frozenset):
-        return stable_text(value, text)
+        part = getattr(kind, "_plain_part", None)
+        return stable_text(value, text) if part is None else plain(part(value), text, _above)
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
         return f"<{kind.__name__}, too deep>"
     above = (*_above, id(value))
@@ -67,6 +79,18 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
 #: How many levels a value has that `json_copy` copies.  Counted rather than left to Python's own limit: whatever the
 #: garbage collector runs just below that limit, a finalizer say, fails there too.
 NESTING_MOST = 200
+
+
+def deeper_than(value: object, levels: int) -> bool:
+    """Tell whether arrays and objects stand in each other for more than so many levels."""
+    level = [value]
+    for _ in range(levels):
+        # Each once: a value that holds itself twice would double with every level.
+        parts = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = list({id(part): part for some in parts for part in some if isinstance(part, dict | list)}.values())
+        if not level:
+            return False
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def at_once(value: Any) -> Any:

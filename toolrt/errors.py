@@ -35,8 +35,10 @@ __all__ = [
     "SimulationStopped",
     "StepLimit",
     "StreamBroken",
+    "StuckStep",
     "StuckThread",
     "ToolrtError",
+    "UndeclaredWarning",
     "UnsupportedTrio",
     "asks_to_exit",
     "error_text",
@@ -154,6 +156,24 @@ class LawBroken(ToolrtError, AssertionError):
         super().__init__("\n".join(lines))
 
 
+class UndeclaredWarning(RuntimeWarning):
+    """A call waited for a call of another batch, because the tool of one of them declares nothing; told once.
+
+    Attributes:
+        call, batch: the call that waited.
+        other_call, other_batch: the one that it waited for.
+    """
+
+    def __init__(self, call: str, batch: str, other_call: str, other_batch: str) -> None:
+        self.call, self.batch = call, batch
+        self.other_call, self.other_batch = other_call, other_batch
+        super().__init__(
+            f"{call} of batch {batch} waited for {other_call} of batch {other_batch}: a tool that declares nothing "
+            "runs alone among all batches that share its claims. Declare what it touches (claims=, safe=True), or say "
+            "whose each batch is: Runtime.run(calls, state, owner=...)"
+        )
+
+
 class ObserverWarning(RuntimeWarning):
     """An observer of a runtime raised; no call was touched by it.
 
@@ -215,6 +235,24 @@ class RealTimeout(NotSimulated):
     def __init__(self, what: str, seconds: float, remedy: str) -> None:
         self.seconds = seconds
         super().__init__(f"wait for {what} {seconds:g} seconds", remedy)
+
+
+class StuckStep(RealTimeout):
+    """An execution was ended from outside because it ran beyond its limit in wall time: it decides nothing.
+
+    Attributes:
+        seconds: the limit.
+        place: the line where it stood.
+    """
+
+    def __init__(self, seconds: float, place: str) -> None:
+        self.seconds = seconds
+        self.place = place
+        NotSimulated.__init__(
+            self,
+            f"end within {seconds:.3g} seconds on the wall; it stood at {place}",
+            "a step ends at a checkpoint, and blocks nothing; allow it more seconds if it only takes long",
+        )
 
 
 class StuckThread(RealTimeout):

@@ -15,42 +15,33 @@ What a step touches because of where it runs (a scope it is inside, the bookkeep
 reported to `implied`, if that is set, and is in no trace.  A step that reported no access of its own may have done
 anything, unless it calls `vouch`: then it reports all that others could see.
 
-A *speculative* run (`toolrt.runtime._speculation`) notes each read with a way to look again, and may have no effect.
-While there is none, `speculates` is 0, and that costs a read one comparison.
-
 Limits.  The sink is one per process.  Report from the thread that runs Trio: code in a worker thread has no
 place in the order of steps.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
-from toolrt.errors import DefinitionRefused
 from toolrt.events import EventListener, EventRecord, observer
 
 __all__ = [
     "ALL_REPORTED",
     "ANYTHING",
-    "NotedReads",
     "Resource",
     "Sink",
     "access",
     "event",
     "implied",
-    "is_speculative",
     "looking",
-    "note_read",
-    "noting",
     "observe",
     "observed_by",
-    "refuse_effect",
     "sink",
-    "speculates",
     "threads_inline",
+    "unique",
     "vouch",
 ]
 
@@ -107,6 +98,14 @@ def vouch() -> None:
     """
     if implied is not None:
         implied(ALL_REPORTED, False)
+
+
+def unique(name: str, number: int) -> str:
+    """Give ``name-number`` with an ending that no other process gives; without one where it is observed.
+
+    Checkpoint: never.
+    """
+    return f"{name}-{number}" if threads_inline or sink is not None else f"{name}-{number}-{os.urandom(3).hex()}"
 
 
 class _ByFields:
@@ -173,69 +172,3 @@ def looking() -> Iterator[dict[Resource, None]]:
         yield looks.found
     finally:
         sink = before
-
-
-class NotedReads:
-    """What one speculative run has read."""
-
-    __slots__ = ("reads", "refused")
-
-    def __init__(self) -> None:
-        #: For each read how to look again, given the context of the call, and what was there.
-        self.reads: list[tuple[Callable[[Any], Any], Any]] = []
-        #: Whether it tried to have an effect.
-        self.refused = False
-
-
-#: How many speculative runs there are.
-speculates: int = 0
-
-_noted: ContextVar[NotedReads | None] = ContextVar("toolrt noted reads", default=None)
-
-
-@contextmanager
-def noting(notes: NotedReads) -> Iterator[None]:
-    """Let the block, and what it starts, be a speculative run that keeps its reads in `notes`."""
-    global speculates
-    before = _noted.set(notes)
-    speculates += 1
-    try:
-        yield
-    finally:
-        speculates -= 1
-        _noted.reset(before)
-
-
-def is_speculative() -> bool:
-    """Whether the running code is speculative."""
-    return _noted.get() is not None
-
-
-def note_read(look: Callable[[Any], Any], value: object) -> bool:
-    """Whether the running code is speculative; if it is, note that it was given `value`.
-
-    Call it only while `speculates`.
-
-    Args:
-        look: gives what is there by then, or an awaitable that does, in the call whose `ToolContext` it is handed.
-        value: what can be hashed; anything else counts as changed.
-    """
-    notes = _noted.get()
-    if notes is None:
-        return False
-    notes.reads.append((look, value))
-    return True
-
-
-def refuse_effect(effect: str) -> None:
-    """Refuse `effect`, such as "a write of cell a", if the running code is speculative.
-
-    Call it only while `speculates`.
-
-    Raises:
-        DefinitionRefused: it is.
-    """
-    notes = _noted.get()
-    if notes is not None:
-        notes.refused = True
-        raise DefinitionRefused("a tool with pure=True", "no effect but its content and modifiers", effect)

@@ -32,6 +32,7 @@ from toolrt import (
     ToolCall,
     ToolContext,
     Workspace,
+    plugins,
     services,
     sim,
 )
@@ -95,7 +96,7 @@ def test_semantic_searches_symbols_and_text() -> None:
     """
     pytest.importorskip("tree_sitter", reason="the extra code is not installed")
     workspace = Workspace(MemoryDisk({"a.py": "def total(rows):\n    return sum(rows)\n"}))
-    index = services.code.CodeIndex(workspace)
+    index = plugins.code.CodeIndex(workspace)
     runtime = Runtime(Registry([*workspace.tools(), *index.tools()]), services=Services(search=index))
     named = (write("b.py", "from a import total\n\nprint(total([1]))\n"), ("search_code", {"query": "total"}))
     found = contents(trio.run(runtime.run, calls_of(*named)))[1]
@@ -110,7 +111,7 @@ def test_graph_knows_callers_after_each_edit() -> None:
     """
     pytest.importorskip("tree_sitter", reason="the extra code is not installed")
     workspace = Workspace(MemoryDisk({"a.py": "def low():\n    pass\n"}))
-    index = services.code.CodeIndex(workspace)
+    index = plugins.code.CodeIndex(workspace)
     runtime = Runtime(Registry([*workspace.tools(), *index.tools()]))
     ask = ("find_callers", {"symbol": "low"})
     named = (ask, write("b.py", "from a import low\n\n\ndef high():\n    low()\n"), ask)
@@ -390,7 +391,7 @@ async def test_telemetry_is_always_there() -> None:
 
 async def test_telemetry_gets_what_tools_and_runtime_tell() -> None:
     """With an observer the same calls are seen by it."""
-    from toolrt.services.telemetry import Telemetry
+    from toolrt.plugins.otel import Telemetry
 
     told = []
 
@@ -413,7 +414,7 @@ async def test_telemetry_gets_what_tools_and_runtime_tell() -> None:
 
 def _diagnosed(*named: tuple[str, dict[str, Any]]) -> Any:
     pytest.importorskip("lsprotocol", reason="the extra lsp is not installed")
-    from toolrt.services import lsp
+    from toolrt.plugins import lsp
 
     async def program() -> Any:
         workspace = Workspace(MemoryDisk({"a.py": "bad\n"}))
@@ -447,7 +448,7 @@ def test_lsp_is_notified_of_changed_files() -> None:
     write/edit/search_replace tools." / "None when LSP is disabled."
     """
     pytest.importorskip("lsprotocol", reason="the extra lsp is not installed")
-    from toolrt.services import lsp
+    from toolrt.plugins import lsp
 
     async def program() -> Any:
         disk = MemoryDisk({"a.py": "bad\n"})
@@ -578,7 +579,7 @@ def test_with_telemetry_makes_a_context_that_tells() -> None:
 
     Seed: "Prefer with_telemetry in production so real events are emitted."
     """
-    from toolrt.services.telemetry import Telemetry
+    from toolrt.plugins.otel import Telemetry
 
     told = []
 

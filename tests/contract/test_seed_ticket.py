@@ -352,7 +352,7 @@ def test_non_goal_hooks_hold_no_locks(what: str) -> None:
                 raise RuntimeError("no")
             return what != "approval denies"
 
-        from toolrt.services.telemetry import Telemetry
+        from toolrt.plugins.otel import Telemetry
 
         options: dict[str, Any] = {"approve": approve}
         if what == "observer raises":

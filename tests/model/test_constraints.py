@@ -83,7 +83,7 @@ GOOD: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", sorted(GOOD))
-def test_issue8_19_constraint_is_checked(name: str) -> None:
+def test_constraint_is_checked(name: str) -> None:
     """A value that fits is taken, one that does not is a mismatch, and strings in place of hints make no difference."""
     hint, good, bad = GOOD[name]
     given = _tool(hint)
@@ -105,12 +105,12 @@ DESCRIBED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", sorted(DESCRIBED))
-def test_issue8_19_text_is_shown_to_the_model(name: str) -> None:
+def test_text_is_shown_to_the_model(name: str) -> None:
     """It is the parameter's description in the schema."""
     assert _tool(DESCRIBED[name]).schema["properties"]["x"]["description"] == "how many"
 
 
-def test_issue8_19_schema_shows_bounds_titles_and_examples() -> None:
+def test_schema_shows_bounds_titles_and_examples() -> None:
     """What a Field says of its value is what the model is shown."""
     hint = Annotated[int, Field(ge=1, le=9, title="N", examples=[3], json_schema_extra={"unit": "m"})]
     shown = _tool(hint).schema["properties"]["x"]
@@ -215,19 +215,19 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_issue8_19_what_is_not_understood_refuses_the_definition(name: str) -> None:
+def test_what_is_not_understood_refuses_the_definition(name: str) -> None:
     """It is refused where the registry is made, and the text names the tool."""
     with pytest.raises(DefinitionRefused, match="takes"):
         Registry([_tool(REFUSED[name])])
 
 
-def test_issue8_19_field_in_place_of_a_default_is_refused() -> None:
+def test_field_in_place_of_a_default_is_refused() -> None:
     """``x: int = Field(ge=1)`` would give the tool the Field itself."""
     with pytest.raises(DefinitionRefused, match="Annotated"):
         Registry([_tool(int, Field(ge=1))])
 
 
-def test_issue8_19_classes_that_msgspec_reads_stay_what_they_are() -> None:
+def test_classes_that_msgspec_reads_stay_what_they_are() -> None:
     """The tool is given an object of that very class, and its constraint holds."""
     given = _tool(GoodData)
     arguments = given.decode({"x": {"x": 1}})
@@ -236,7 +236,7 @@ def test_issue8_19_classes_that_msgspec_reads_stay_what_they_are() -> None:
     assert isinstance(given.decode({"x": {"x": 0}}), list)
 
 
-def test_issue8_19_schema_of_ones_own_takes_any_hint() -> None:
+def test_schema_of_ones_own_takes_any_hint() -> None:
     """The way out that the error names."""
 
     async def takes(ctx: ToolContext, x: Annotated[int, _Mine()]) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from toolrt import State
 from toolrt.errors import DefinitionRefused
+from toolrt.model._watched_state import StateReads, watched
 
 
 def test_state_set_gives_a_new_one() -> None:
@@ -94,3 +95,14 @@ def test_update_takes_a_mapping() -> None:
     """Nothing else."""
     with pytest.raises(DefinitionRefused, match="a mapping of keys to values"):
         State().update(5)  # type: ignore[arg-type]
+
+
+def test_state_with_a_field_alone_is_true() -> None:
+    """A state is false where it equals an empty one, so that `state or State()` drops nothing."""
+    assert State(context_budget=500)
+    assert State({"k": None})
+    assert not State()
+    assert watched(State(context_budget=500), StateReads())
+    reads = StateReads()
+    assert not watched(State(), reads)
+    assert reads.has_read(("field", "context_budget"))

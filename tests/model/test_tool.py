@@ -382,3 +382,17 @@ def test_registry_says_how_a_function_becomes_a_tool() -> None:
     """Both ways are named."""
     with pytest.raises(DefinitionRefused, match=r"@toolrt\.tool, or toolrt\.Tool\.from_callable\(function\)"):
         Registry([_later])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+def test_field_may_have_the_name_of_the_context(schema: Any) -> None:
+    """It reaches the ``**input`` of the tool; the context is handed over by its place."""
+
+    @toolrt.tool(schema=schema)
+    async def work(ctx: Any, **input: Any) -> Any:
+        return input
+
+    [result] = toolrt.run_sync(
+        toolrt.Runtime(toolrt.Registry([work])), [toolrt.ToolCall("a", "work", {"ctx": 5})]
+    ).results
+    assert result.content == {"ctx": 5}

@@ -59,9 +59,9 @@ def plain(value: Any, machine: Machine) -> Any:
     return value
 
 
-def _facts(machine: Machine) -> tuple[dict[tuple[int, str], Any], dict[int, tuple[list[int], bool]]]:
+def _facts(machine: Machine) -> tuple[dict[tuple[int, str], Any], dict[int, list[int]]]:
     of_calls = {(call.call_index, name): getattr(call, name) for call in machine.calls for name in _FACTS}
-    of_lanes = {lane.index: ([call.call_index for call in lane.modified], lane.given_up) for lane in machine.lanes}
+    of_lanes = {lane.index: [call.call_index for call in lane.modified] for lane in machine.lanes}
     return of_calls, of_lanes
 
 
@@ -213,9 +213,8 @@ class Replay:
             if name == "state" and before is not None:
                 assert calls[index].state is before, f"call {index} is {calls[index].state}, the record has {before}"
             setattr(calls[index], name, after)
-        for index, (calls_of_lane, given_up) in modified.items():
+        for index, calls_of_lane in modified.items():
             lanes[index].modified = [calls[one] for one in calls_of_lane]
-            lanes[index].given_up = given_up
 
     def _own(self, value: Any) -> Any:
         if isinstance(value, Place):

@@ -27,6 +27,7 @@ class PlainTool:
     pure: bool = False
     is_async: bool = True
     owner: Any = None
+    declares: bool = True
 
 
 class Recording:

@@ -24,23 +24,33 @@ def _claims(choices: Choices) -> tuple[Claim, ...]:
 
 
 def _of_state(claim: Claim) -> bool:
-    return claim.resource[:1] == ("state",)
+    return claim.resource[:1] == ("state",) or (claim.resource == () and claim.subtree)
+
+
+def _writes_everything(claims: tuple[Claim, ...]) -> bool:
+    return any(one.conflicts_with(Claim((), READ, subtree=True)) and one.covers(EVERYTHING) for one in claims)
 
 
 def _keeps_out(mine: tuple[Claim, ...], earlier: list[tuple[Claim, ...]]) -> bool:
-    """Rule 3: a claim on the state conflicts with an earlier call of the lane."""
-    return any(one.conflicts_with(other) for one in mine if _of_state(one) for theirs in earlier for other in theirs)
+    """Rule 3: a claim on the state, or on everything, conflicts with one of an earlier call of the lane.
+
+    Who writes everything shares a lane with no call.
+    """
+    if earlier and (_writes_everything(mine) or any(map(_writes_everything, earlier))):
+        return True
+    others = [other for theirs in earlier for other in theirs if _of_state(other)]
+    return any(one.conflicts_with(other) for one in mine if _of_state(one) for other in others)
 
 
 @settings(max_examples=4 * settings.default.max_examples)
 @given(choices=choices(120))
 def test_claims_on_the_state_keep_calls_apart(choices: Choices) -> None:
-    """A call is let in where no claim of its own on the state conflicts; only then its claims count."""
+    """A call is let in where none of its claims on the state or on everything conflicts; only then they count."""
     apart = not choices.one_in(5)
     keys, earlier = StateKeys(apart), list[tuple[Claim, ...]]()
     while choices.more:
         mine, record = _claims(choices), not choices.one_in(4)
-        admitted = keys.admits(mine, record)
+        admitted = keys.admits(mine, not earlier, record)
         assert admitted == (not apart or not _keeps_out(mine, earlier))
         if admitted and record:
             earlier.append(mine)

@@ -240,7 +240,7 @@ async def test_approval_that_submits_calls_asks_each_once(autojump_clock: trio.t
     asked: list[int] = []
     holder: list[toolrt.Batch] = []
 
-    def approve(request: ApprovalRequest) -> bool:
+    async def approve(request: ApprovalRequest) -> bool:
         asked.append(request.call_index)
         if request.call_index == 0:
             holder[0].submit(call("b"))

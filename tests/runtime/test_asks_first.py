@@ -12,7 +12,7 @@ from toolrt.order import CallMove, ClaimTable, Ticket, give_back
 
 
 @pytest.mark.parametrize("how", [CallMove.SETTLE, CallMove.SKIP])
-async def test_issue8_17_second_settling_changes_nothing(how: CallMove) -> None:
+async def test_second_settling_changes_nothing(how: CallMove) -> None:
     """The call keeps its result, in the batch's outcome, too."""
     async with runtime(Diary().tool("a")).open_batch() as batch:
         tracked = batch.submit(call("a"))
@@ -28,7 +28,7 @@ async def test_issue8_17_second_settling_changes_nothing(how: CallMove) -> None:
 
 
 @pytest.mark.parametrize("twice", ["released", "listed"])
-def test_issue8_17_ticket_given_back_twice_takes_no_other_along(twice: str) -> None:
+def test_ticket_given_back_twice_takes_no_other_along(twice: str) -> None:
     """Of several tickets none leaves the order where one of them may not."""
     table = ClaimTable()
     told: list[str] = []
@@ -48,7 +48,7 @@ def _order(owner: str) -> int:
     return ord(owner)
 
 
-def test_issue8_17_ticket_tells_whether_it_was_given_back() -> None:
+def test_ticket_tells_whether_it_was_given_back() -> None:
     """A refusal leaves the ticket as it was."""
     ticket: Ticket = ClaimTable().take([Claim("f", WRITE)])
     ticket.release()

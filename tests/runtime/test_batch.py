@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import trio.testing
 
 import toolrt
 from tests.runtime._tools import Diary, call, outcomes, runtime, setting
-from toolrt import Progress, ResultReady, State, StateMerged, ToolCall, ToolContext, ToolOutput
+from toolrt import Progress, ResultReady, State, StateMerged, ToolCall, ToolContext, ToolOutput, sim
 from toolrt.errors import BatchClosed, DefinitionRefused
 
 
@@ -163,11 +164,24 @@ async def test_batch_without_calls_is_over_at_once() -> None:
 
 
 async def test_batch_ids_count_up() -> None:
-    """The default id is a counter of the runtime; a given one is kept."""
+    """The default id has a counter of the runtime, and an ending that no other process gives; a given one is kept."""
     rt = runtime()
     async with rt.open_batch() as first, rt.open_batch() as second, rt.open_batch(batch_id="mine") as third:
         pass
-    assert [first.batch_id, second.batch_id, third.batch_id] == ["batch-1", "batch-2", "mine"]
+    assert re.fullmatch(r"batch-1-[0-9a-f]{6}", first.batch_id)
+    assert re.fullmatch(r"batch-2-[0-9a-f]{6}", second.batch_id)
+    assert third.batch_id == "mine"
+    others = [(await runtime().run([])).batch_id for _ in range(3)]
+    assert len({first.batch_id, *others}) == 4
+
+
+def test_batch_ids_are_the_same_in_every_execution() -> None:
+    """A simulation has no other process to differ from."""
+
+    async def program() -> str:
+        return (await runtime().run([])).batch_id
+
+    assert {sim.run(program).value for _ in range(2)} == {"batch-1"}
 
 
 async def test_batch_outcome_is_known_when_it_is_over() -> None:

@@ -58,14 +58,14 @@ def _assert_one_is_refused(results: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_issue8_18_circle_of_runtimes_is_refused(size: int) -> None:
+def test_circle_of_runtimes_is_refused(size: int) -> None:
     """The call that would close it is INVALID and names who waits for whom; the others run as if it had not come."""
     execution = sim.run(lambda: _all_at_once(_ring(size)))
     assert execution.error is None
     _assert_one_is_refused(execution.value)
 
 
-def test_issue8_18_circle_is_refused_under_every_schedule() -> None:
+def test_circle_is_refused_under_every_schedule() -> None:
     """Whatever the order is, two runtimes end."""
 
     async def program() -> None:
@@ -77,7 +77,7 @@ def test_issue8_18_circle_is_refused_under_every_schedule() -> None:
     assert not report.failures
 
 
-def test_issue8_18_circle_through_two_workspaces_is_refused() -> None:
+def test_circle_through_two_workspaces_is_refused() -> None:
     """Whose tables they are makes no difference."""
     ring: list[Runtime] = []
     for place in range(2):
@@ -91,7 +91,7 @@ def test_issue8_18_circle_through_two_workspaces_is_refused() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_issue8_18_circle_through_sub_batches_is_refused(depth: int) -> None:
+def test_circle_through_sub_batches_is_refused(depth: int) -> None:
     """The claims that are waited for may be those of a call around a sub-batch."""
     ring: list[Runtime] = []
 
@@ -108,7 +108,7 @@ def test_issue8_18_circle_through_sub_batches_is_refused(depth: int) -> None:
     _assert_one_is_refused(sim.run(lambda: _all_at_once(ring, "around" if depth == 1 else "further")).value)
 
 
-def test_issue8_18_circle_over_a_slot_is_refused() -> None:
+def test_circle_over_a_slot_is_refused() -> None:
     """A call that only lacks a slot keeps its ticket: calls behind it wait for the calls that hold the slots."""
     first: list[Runtime] = []
     second = runtime(_goes("go", lambda: first[0], "leaf"), Diary().tool("leaf", claims=F))
@@ -132,7 +132,7 @@ def test_issue8_18_circle_over_a_slot_is_refused() -> None:
     assert sorted(sim.run(program).value) == ["invalid", "ok", "ok"]
 
 
-def test_issue8_18_circle_of_a_streaming_batch_is_refused() -> None:
+def test_circle_of_a_streaming_batch_is_refused() -> None:
     """A call that joins an open lane is held against the graph, too, and so is one of a later lane."""
     ring: list[Runtime] = []
 
@@ -156,7 +156,7 @@ def test_issue8_18_circle_of_a_streaming_batch_is_refused() -> None:
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_issue8_18_waiting_that_ends_is_not_refused(threaded: bool) -> None:
+def test_waiting_that_ends_is_not_refused(threaded: bool) -> None:
     """A tool that waits on another runtime for calls that end by themselves gets its answer."""
     other = runtime(Diary().tool("slow", 0.01 if threaded else 5, claims=F), Diary().tool("leaf", claims=F))
     going = _goes("go", lambda: other, "leaf")

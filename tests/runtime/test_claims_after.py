@@ -146,7 +146,7 @@ BATCHES = {
 
 @pytest.mark.parametrize("calls", BATCHES.values(), ids=BATCHES.keys())
 @pytest.mark.parametrize("limit", [None, 1, 2])
-def test_issue8_22_declared_claims_end_as_in_series_under_every_schedule(calls: Any, limit: int | None) -> None:
+def test_declared_claims_end_as_in_series_under_every_schedule(calls: Any, limit: int | None) -> None:
     """Claims that are computed when what they look at is granted give the serial run's results; no deadlock."""
     expected = sim.run(program(calls_of(*calls), serial)).value
     run = program(calls_of(*calls), limit=limit)
@@ -157,7 +157,7 @@ def test_issue8_22_declared_claims_end_as_in_series_under_every_schedule(calls: 
 
 
 @pytest.mark.parametrize("lanes", [by_claims, parallel])
-def test_issue8_22_every_interleaving_of_a_small_mix_ends(lanes: Any) -> None:
+def test_every_interleaving_of_a_small_mix_ends(lanes: Any) -> None:
     """A batch with a dependent call between a change and a reader has no deadlock in any of its schedules."""
     calls = calls_of(assign(), credit(), balance("bob"))
     expected = sim.run(program(calls, serial)).value
@@ -168,7 +168,7 @@ def test_issue8_22_every_interleaving_of_a_small_mix_ends(lanes: Any) -> None:
     assert not report.failures
 
 
-def test_issue8_22_stale_claims_that_are_covered_are_an_error_under_every_schedule() -> None:
+def test_stale_claims_that_are_covered_are_an_error_under_every_schedule() -> None:
     """A call whose tickets cover what its claims look at is refused the same way in each schedule, and runs nothing."""
     calls = calls_of(assign(), credit(), balance("alice"), balance("bob"))
     run = program(calls, make=lambda: Bank(declared=False))
@@ -184,7 +184,7 @@ def test_issue8_22_stale_claims_that_are_covered_are_an_error_under_every_schedu
     assert ended == ["bob", "bob", 0, 0, 0]
 
 
-def test_issue8_22_claims_that_do_not_change_are_not_refused() -> None:
+def test_claims_that_do_not_change_are_not_refused() -> None:
     """A call that waits for another one and claims the same afterwards runs."""
     calls = calls_of(assign(to="alice"), credit(), credit())
     report = sim.explore(program(calls, make=lambda: Bank(declared=False)), sim.Exhaustive())
@@ -194,7 +194,7 @@ def test_issue8_22_claims_that_do_not_change_are_not_refused() -> None:
     assert ended == ["alice", "bob", 2, 0, 0]
 
 
-def test_issue8_22_claims_that_look_at_what_nothing_orders_break_the_law() -> None:
+def test_claims_that_look_at_what_nothing_orders_break_the_law() -> None:
     """Where no ticket covers what claims look at, the explorer finds `claims_hold` broken, and it names the cell."""
     calls = calls_of(assign(), credit())
     run = program(calls, make=lambda: Bank(declared=False, covered=False))
@@ -205,7 +205,7 @@ def test_issue8_22_claims_that_look_at_what_nothing_orders_break_the_law() -> No
     assert any("owner T1" in violation.detail for violation in broken)
 
 
-def test_issue8_22_a_refusal_by_chance_breaks_the_law() -> None:
+def test_a_refusal_by_chance_breaks_the_law() -> None:
     """A call that is refused since an unordered call changed what its claims look at shows `claims_hold` broken."""
     calls = calls_of(balance("alice"), assign(), credit())
     run = program(calls, make=lambda: Bank(declared=False, covered=False))
@@ -218,7 +218,7 @@ def test_issue8_22_a_refusal_by_chance_breaks_the_law() -> None:
     assert "owner T1" in broken[0].detail
 
 
-def test_issue8_22_later_calls_wait_until_the_claims_are_known() -> None:
+def test_later_calls_wait_until_the_claims_are_known() -> None:
     """Behind a call whose claims are not known nothing starts; then what does not conflict with it runs at once."""
 
     async def run() -> Any:
@@ -257,7 +257,7 @@ def test_issue8_22_later_calls_wait_until_the_claims_are_known() -> None:
     assert content == "write account/carol"
 
 
-def test_issue8_22_two_batches_with_dependent_calls_never_deadlock() -> None:
+def test_two_batches_with_dependent_calls_never_deadlock() -> None:
     """Batches of two runtimes on one table, each with a dependent call behind a change, end under every schedule."""
 
     def make() -> Any:
@@ -304,7 +304,7 @@ def _cancelled(at: int) -> Any:
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_issue8_22_cancel_while_claims_are_unknown_leaves_nothing(at: int) -> None:
+def test_cancel_while_claims_are_unknown_leaves_nothing(at: int) -> None:
     """A cancel at any checkpoint gives tickets back, also open ones, and the next batch on the table runs."""
     report = sim.explore(
         _cancelled(at), sim.Portfolio(40), check=lambda it: it.error is None and not invariants.check(it.trace)
@@ -312,7 +312,7 @@ def test_issue8_22_cancel_while_claims_are_unknown_leaves_nothing(at: int) -> No
     assert not report.failures, report.failures[0].explain()
 
 
-def test_issue8_22_a_stop_skips_calls_whose_claims_are_unknown() -> None:
+def test_a_stop_skips_calls_whose_claims_are_unknown() -> None:
     """A failed call that stops the batch skips a dependent call behind it, and those behind that one."""
 
     async def run() -> Any:
@@ -332,7 +332,7 @@ def test_issue8_22_a_stop_skips_calls_whose_claims_are_unknown() -> None:
     assert sim.run(run).value[0] == ["error", "skipped", "skipped", "skipped"]
 
 
-def test_issue8_22_a_dependent_call_that_stops_the_batch_is_decided_first() -> None:
+def test_a_dependent_call_that_stops_the_batch_is_decided_first() -> None:
     """A call whose claims were unknown takes the control claim: what has effects behind it waits for its end."""
 
     async def run() -> Any:
@@ -355,7 +355,7 @@ def test_issue8_22_a_dependent_call_that_stops_the_batch_is_decided_first() -> N
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_issue8_22_approval_is_asked_when_the_claims_are_known(waits: bool) -> None:
+def test_approval_is_asked_when_the_claims_are_known(waits: bool) -> None:
     """The check is shown the claims that will be held; a rewrite beyond them, or to another look, is denied."""
     shown: list[Any] = []
 
@@ -380,7 +380,7 @@ def test_issue8_22_approval_is_asked_when_the_claims_are_known(waits: bool) -> N
     assert ended == ["bob", "bob", 0, 81, 0]
 
 
-def test_issue8_22_a_denied_call_is_denied_whatever_its_claims_become() -> None:
+def test_a_denied_call_is_denied_whatever_its_claims_become() -> None:
     """Approval and stale claims are decided in one order: a denied call is DENIED under every schedule."""
 
     async def deny(request: Any) -> Any:
@@ -393,7 +393,7 @@ def test_issue8_22_a_denied_call_is_denied_whatever_its_claims_become() -> None:
     assert sim.run(run).value[0][1][0] == "denied"
 
 
-def test_issue8_22_sub_batches_depend_inside_their_parent() -> None:
+def test_sub_batches_depend_inside_their_parent() -> None:
     """A child's claims are computed among its siblings, and are refused where the parent does not cover them."""
 
     def tools(bank: Bank, held: list[Claim]) -> list[Any]:
@@ -425,7 +425,7 @@ def test_issue8_22_sub_batches_depend_inside_their_parent() -> None:
     assert [outcome for outcome, _ in content[1]] == ["ok", "invalid", "invalid", "ok", "ok"]
 
 
-def test_issue8_22_state_keys_may_be_looked_at() -> None:
+def test_state_keys_may_be_looked_at() -> None:
     """A call that looks at a state key which an earlier call claims, or turns out to claim one, opens another lane."""
 
     async def run(lanes: Any) -> Any:
@@ -469,7 +469,7 @@ def test_issue8_22_state_keys_may_be_looked_at() -> None:
     assert not report.failures, report.failures[0].explain()
 
 
-def test_issue8_22_claims_that_come_to_look_elsewhere_wait_for_that_too() -> None:
+def test_claims_that_come_to_look_elsewhere_wait_for_that_too() -> None:
     """A dependent call whose look leads on, as a link to another link, waits for calls that change the next one."""
 
     class Chain(Bank):
@@ -498,7 +498,7 @@ def test_issue8_22_claims_that_come_to_look_elsewhere_wait_for_that_too() -> Non
     assert sim.run(lambda: run(by_claims)).value[0][2] == "write account/carol"
 
 
-def test_issue8_22_a_looked_at_function_that_raises_waits_for_everything() -> None:
+def test_a_looked_at_function_that_raises_waits_for_everything() -> None:
     """A ``claims_after`` that fails claims everything, and the call still runs with the right claims."""
 
     class Broken(Bank):
@@ -512,7 +512,7 @@ def test_issue8_22_a_looked_at_function_that_raises_waits_for_everything() -> No
     assert sim.run(program(calls, make=Broken)).value[0][2][1] == 1
 
 
-def test_issue8_22_calls_that_come_while_claims_are_unknown_join_behind() -> None:
+def test_calls_that_come_while_claims_are_unknown_join_behind() -> None:
     """A call that is submitted while the lane stands still is let in when the claims are known."""
 
     async def run(lanes: Any) -> Any:
@@ -533,7 +533,7 @@ def test_issue8_22_calls_that_come_while_claims_are_unknown_join_behind() -> Non
     assert not report.failures, report.failures[0].explain()
 
 
-def test_issue8_22_history_waits_behind_a_call_whose_claims_are_unknown() -> None:
+def test_history_waits_behind_a_call_whose_claims_are_unknown() -> None:
     """An undo from outside the batch, asked while a call's claims are unknown, waits for its turn and ends."""
 
     async def run() -> Any:
@@ -557,7 +557,7 @@ def test_issue8_22_history_waits_behind_a_call_whose_claims_are_unknown() -> Non
 
 
 @pytest.mark.parametrize("wrong", [Claim("a", READ), 5, ["a"], "text"])
-def test_issue8_22_what_are_no_claims_is_refused(wrong: Any) -> None:
+def test_what_are_no_claims_is_refused(wrong: Any) -> None:
     """``claims_after`` takes claims or a function; anything else is refused where the tool is defined."""
     with pytest.raises(DefinitionRefused):
 
@@ -565,7 +565,7 @@ def test_issue8_22_what_are_no_claims_is_refused(wrong: Any) -> None:
         async def refused(ctx: Any) -> None: ...
 
 
-def test_issue8_22_a_look_without_a_function_of_claims_is_refused() -> None:
+def test_a_look_without_a_function_of_claims_is_refused() -> None:
     """``claims_after`` without ``claims`` as a function has nothing to be asked for, and is refused."""
     with pytest.raises(DefinitionRefused, match="claims_after"):
 

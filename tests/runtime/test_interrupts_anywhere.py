@@ -149,7 +149,7 @@ SCENARIOS: dict[str, tuple[Callable[[Runtime], Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_issue8_14_interrupt_at_any_instruction_leaves_nothing(name: str) -> None:
+def test_interrupt_at_any_instruction_leaves_nothing(name: str) -> None:
     """After each the table is empty, and the next batch on it answers as if there had been none."""
     scenario, options = SCENARIOS[name]
     given = runtime(writes, looks, opens, alone, **options)
@@ -180,7 +180,7 @@ def _next_batch(given: Runtime) -> list[str]:
     return trio.run(program, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-def test_issue8_14_code_of_tools_and_authors_can_be_interrupted() -> None:
+def test_code_of_tools_and_authors_can_be_interrupted() -> None:
     """Ctrl-C comes up at once in a tool and in what its author says of it: one that does not end can be ended."""
     seen: list[str] = []
 
@@ -207,7 +207,6 @@ def test_issue8_14_code_of_tools_and_authors_can_be_interrupted() -> None:
         ("claims", toolrt.tool(name="t", claims=lambda input, state: pressed("claims"))(alone.function), {}),
         ("stops", toolrt.tool(name="t", stops_batch=lambda input: pressed("stops"))(alone.function), {}),
         ("policy", fine, {"lanes": lambda tool, input: pressed("policy")}),
-        ("approval", fine, {"approve": lambda request: pressed("approval")}),
         ("awaited approval", fine, {"approve": awaited}),
     ]
     for name, tool, options in cases:

@@ -59,7 +59,7 @@ def _no_warning() -> Iterator[None]:
 @pytest.mark.parametrize("options", [{}, {"timeout": 9.0}])
 @pytest.mark.parametrize("way", ["async", "thread", "inline"])
 @pytest.mark.parametrize("lazy", sorted(LAZY))
-def test_issue8_20_answer_that_was_never_awaited_is_an_error(lazy: str, way: str, options: dict[str, Any]) -> None:
+def test_answer_that_was_never_awaited_is_an_error(lazy: str, way: str, options: dict[str, Any]) -> None:
     """Of an async tool, of one in a thread, and of one in a simulation; no modifier of it applies."""
     if way == "async":
 
@@ -83,7 +83,7 @@ def test_issue8_20_answer_that_was_never_awaited_is_an_error(lazy: str, way: str
 
 
 @pytest.mark.parametrize("content", [["a", {"b": (1, 2.5, None)}], range(3), {"deep": [[[[[[1]]]]]]}, object()])
-def test_issue8_20_values_are_answers(content: Any) -> None:
+def test_values_are_answers(content: Any) -> None:
     """Containers and objects of any kind stay what they are."""
 
     @toolrt.tool
@@ -97,7 +97,7 @@ async def _forgets(*_: Any) -> Any:
     raise AssertionError("it was awaited")
 
 
-def test_issue8_20_authors_functions_that_forget_to_answer_are_closed() -> None:
+def test_authors_functions_that_forget_to_answer_are_closed() -> None:
     """A lambda that gives a coroutine where an answer is needed counts as one that failed."""
 
     async def body(ctx: ToolContext) -> ToolOutput:
@@ -149,7 +149,7 @@ WAITING = [_leaves, _reads, _reads_one, _reads_in_a_nursery, _runs, _enters]
 
 @pytest.mark.parametrize("around", ["own", "sub-batch", "thread"])
 @pytest.mark.parametrize("waits", WAITING)
-def test_issue8_20_tool_that_waits_for_its_own_batch_is_refused(waits: Any, around: str) -> None:
+def test_tool_that_waits_for_its_own_batch_is_refused(waits: Any, around: str) -> None:
     """By itself, from inside a sub-batch, and from a worker thread; the batch goes on and ends."""
     batches: list[Batch] = []
 
@@ -183,7 +183,7 @@ def test_issue8_20_tool_that_waits_for_its_own_batch_is_refused(waits: Any, arou
     assert not given.tables[0].busy
 
 
-async def test_issue8_20_sub_batch_is_read_by_the_tool_that_opened_it() -> None:
+async def test_sub_batch_is_read_by_the_tool_that_opened_it() -> None:
     """Reading and leaving what one has opened oneself is what batches are for."""
     leaf = Diary().tool("leaf", claims=claims(("f", WRITE)))
 
@@ -202,7 +202,7 @@ async def test_issue8_20_sub_batch_is_read_by_the_tool_that_opened_it() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-async def test_issue8_21_a_modifier_for_an_answer_is_an_error(wrapped: bool) -> None:
+async def test_a_modifier_for_an_answer_is_an_error(wrapped: bool) -> None:
     """A function that stands where the content belongs is refused: it would be lost without a word."""
 
     def change(state: State) -> State:

@@ -150,7 +150,7 @@ CALLS = [call("before"), call("careless"), call("after")]
 
 @pytest.mark.parametrize("options", sorted(OPTIONS))
 @pytest.mark.parametrize("name", sorted(CARELESS))
-def test_issue8_16_what_a_tool_leaves_open_is_the_error_of_its_call(name: str, options: str) -> None:
+def test_what_a_tool_leaves_open_is_the_error_of_its_call(name: str, options: str) -> None:
     """All laws hold; the error says what was left open; nothing of it runs on; the state is as if it had not run."""
 
     async def program() -> Any:
@@ -169,7 +169,7 @@ def test_issue8_16_what_a_tool_leaves_open_is_the_error_of_its_call(name: str, o
 
 
 @pytest.mark.parametrize("name", sorted(CARELESS))
-def test_issue8_16_the_same_on_trio_itself(name: str) -> None:
+def test_the_same_on_trio_itself(name: str) -> None:
     """No clock of ours and no simulator: Trio finds no stack corrupted, and no table keeps a ticket."""
     given = _runtime(name, "plain")
     done = trio.run(given.run, CALLS[1:2])
@@ -181,7 +181,7 @@ def test_issue8_16_the_same_on_trio_itself(name: str) -> None:
     KEPT.clear()
 
 
-def test_issue8_16_scope_of_another_tool_is_not_closed() -> None:
+def test_scope_of_another_tool_is_not_closed() -> None:
     """A tool that leaves the scope another tool is in fails by itself; the other one is not touched."""
     shared: list[trio.CancelScope] = []
 
@@ -201,7 +201,7 @@ def test_issue8_16_scope_of_another_tool_is_not_closed() -> None:
     assert outcomes(execution.value.results) == ["ok", "error", "ok"]
 
 
-def test_issue8_16_scope_around_the_batch_that_a_tool_closes_hangs_nothing() -> None:
+def test_scope_around_the_batch_that_a_tool_closes_hangs_nothing() -> None:
     """Trio says that the caller's stack is corrupted; the batch is complete all the same, and its tickets are back."""
     scopes: list[trio.CancelScope] = []
     batches: list[toolrt.Batch] = []
@@ -227,7 +227,7 @@ def test_issue8_16_scope_around_the_batch_that_a_tool_closes_hangs_nothing() -> 
     assert outcomes(trio.run(given.run, [call("leaf")]).results) == ["ok"]
 
 
-def test_issue8_16_batch_of_another_runtime_that_is_left_open_is_left() -> None:
+def test_batch_of_another_runtime_that_is_left_open_is_left() -> None:
     """Its calls are answered, and its table is free for the next batch."""
     leaf = Diary().tool("leaf", 9, claims=claims(("g", WRITE)))
     other = runtime(leaf)
@@ -247,7 +247,7 @@ def test_issue8_16_batch_of_another_runtime_that_is_left_open_is_left() -> None:
     assert sim.run(program).value == (["error"], ["interrupted"], False)
 
 
-def test_issue8_16_private_names_of_trio_are_there() -> None:
+def test_private_names_of_trio_are_there() -> None:
     """The self-test: a Trio whose internals moved fails here, not in the middle of a batch."""
     from toolrt.runtime._left_open import TRIO_NAMES
 

@@ -57,7 +57,7 @@ def ended(tools: list[Any], asked: list[ToolCall], state: State | None = None, *
     return [outcome for outcome, _ in results], [error for _, error in results], left["values"]
 
 
-def test_issue8_21_second_and_third_of_three_writes_are_refused_by_name() -> None:
+def test_second_and_third_of_three_writes_are_refused_by_name() -> None:
     """Two of three writes were lost in silence; now both calls are errors that name the key and say what to write."""
     outcomes, errors, left = ended([add], calls("add a", "add b", "add c"))
     assert outcomes == ["ok", "error", "error"]
@@ -68,19 +68,19 @@ def test_issue8_21_second_and_third_of_three_writes_are_refused_by_name() -> Non
         assert "state.set('todos'" in error
 
 
-def test_issue8_21_serial_is_as_it_was() -> None:
+def test_serial_is_as_it_was() -> None:
     """One after the other, every call sees what the one before it left."""
     outcomes, _, left = ended([add], calls("add a", "add b", "add c"), lanes=toolrt.serial)
     assert (outcomes, left) == (["ok"] * 3, {"todos": ["a", "b", "c"]})
 
 
 @pytest.mark.parametrize("policy", [toolrt.by_claims, toolrt.by_safety, toolrt.parallel])
-def test_issue8_21_every_policy_with_shared_lanes_refuses(policy: Any) -> None:
+def test_every_policy_with_shared_lanes_refuses(policy: Any) -> None:
     """What a lane is for decides nothing."""
     assert ended([add], calls("add a", "add b"), lanes=policy)[0] == ["ok", "error"]
 
 
-def test_issue8_21_result_is_decided_in_call_order_whoever_ends_first() -> None:
+def test_result_is_decided_in_call_order_whoever_ends_first() -> None:
     """The call that ends last is the first by index: its change stands, and the reader is handed one result each."""
 
     async def program() -> Any:
@@ -100,7 +100,7 @@ def test_issue8_21_result_is_decided_in_call_order_whoever_ends_first() -> None:
         assert (merge.state["todos"], merge.applied) == (("a",), ((0, 0),))
 
 
-def test_issue8_21_read_inside_the_modifier_counts() -> None:
+def test_read_inside_the_modifier_counts() -> None:
     """A modifier that looks at ctx.state works on the old value as well."""
 
     @toolrt.tool(safe=True)
@@ -131,7 +131,7 @@ def test_issue8_21_read_inside_the_modifier_counts() -> None:
         lambda state: state.update({"a": 1}).delete("a")["n"],
     ],
 )
-def test_issue8_21_every_way_to_read_a_key_counts(read: Any) -> None:
+def test_every_way_to_read_a_key_counts(read: Any) -> None:
     """However the tool got the value out of ctx.state, what it makes of it is old."""
 
     @toolrt.tool(safe=True)
@@ -148,7 +148,7 @@ def test_issue8_21_every_way_to_read_a_key_counts(read: Any) -> None:
     "look",
     [lambda state: "n0" in state, len, lambda state: bool(state), list, lambda state: state.keys() & {"n0"}],
 )
-def test_issue8_21_a_key_that_was_looked_for_and_came_is_refused(look: Any) -> None:
+def test_a_key_that_was_looked_for_and_came_is_refused(look: Any) -> None:
     """A tool that chose a key because it was free must not take the place of the call that took it first."""
 
     @toolrt.tool(safe=True)
@@ -160,7 +160,7 @@ def test_issue8_21_a_key_that_was_looked_for_and_came_is_refused(look: Any) -> N
     assert (outcomes, left) == (["ok", "error"], {"n0": "a"})
 
 
-def test_issue8_21_state_handed_on_as_it_was_is_refused() -> None:
+def test_state_handed_on_as_it_was_is_refused() -> None:
     """A modifier that gives back ctx.state would undo every change since; nothing of the kind is applied."""
 
     @toolrt.tool(safe=True)
@@ -172,7 +172,7 @@ def test_issue8_21_state_handed_on_as_it_was_is_refused() -> None:
     assert "'k'" in errors[1]
 
 
-def test_issue8_21_field_of_the_state_is_a_key_too() -> None:
+def test_field_of_the_state_is_a_key_too() -> None:
     """A typed field that was read and replaced from the old value is refused by its name."""
 
     @toolrt.tool(safe=True)
@@ -186,7 +186,7 @@ def test_issue8_21_field_of_the_state_is_a_key_too() -> None:
     assert "state.replace(hints=" in errors[1]
 
 
-def test_issue8_21_none_of_the_modifiers_of_a_stale_call_applies() -> None:
+def test_none_of_the_modifiers_of_a_stale_call_applies() -> None:
     """A call is answered for as a whole: what it would also have changed is not changed either."""
 
     @toolrt.tool(safe=True)
@@ -200,7 +200,7 @@ def test_issue8_21_none_of_the_modifiers_of_a_stale_call_applies() -> None:
     assert (outcomes, left) == (["ok", "error"], {"n": "a", "a": "here"})
 
 
-def test_issue8_21_deleting_a_key_that_changed_is_refused() -> None:
+def test_deleting_a_key_that_changed_is_refused() -> None:
     """A delete is a write."""
 
     @toolrt.tool(safe=True)
@@ -224,7 +224,7 @@ def test_issue8_21_deleting_a_key_that_changed_is_refused() -> None:
         lambda state, text: State({**state, "todos": (*state.get("todos", ()), text)}),
     ],
 )
-def test_issue8_21_modifier_that_reads_its_argument_is_never_refused(change: Any) -> None:
+def test_modifier_that_reads_its_argument_is_never_refused(change: Any) -> None:
     """What it makes is made of the merged state, whatever the tool looked at before."""
 
     @toolrt.tool(safe=True)
@@ -236,14 +236,14 @@ def test_issue8_21_modifier_that_reads_its_argument_is_never_refused(change: Any
     assert (outcomes, left) == (["ok"] * 3, {"todos": ["a", "b", "c"]})
 
 
-def test_issue8_21_call_that_never_read_the_key_is_never_refused() -> None:
+def test_call_that_never_read_the_key_is_never_refused() -> None:
     """The last writer by call order wins, as it does one after the other."""
     asked = [ToolCall(str(value), "put", {"key": "k", "value": value}) for value in range(3)]
     outcomes, _, left = ended([put], asked, State({"k": -1, "other": 0}))
     assert (outcomes, left) == (["ok"] * 3, {"k": 2, "other": 0})
 
 
-def test_issue8_21_read_of_another_key_is_no_reason() -> None:
+def test_read_of_another_key_is_no_reason() -> None:
     """Only the key that was read and is set counts; an unchanged key does not."""
 
     @toolrt.tool(safe=True)
@@ -255,7 +255,7 @@ def test_issue8_21_read_of_another_key_is_no_reason() -> None:
     assert (outcomes, left) == (["ok", "ok"], {"base": 1, "a": 11, "b": 21})
 
 
-def test_issue8_21_earlier_change_that_came_to_nothing_is_no_reason() -> None:
+def test_earlier_change_that_came_to_nothing_is_no_reason() -> None:
     """An earlier call that raised, whose modifier raised, or that left the value as it was, changed nothing."""
 
     @toolrt.tool(safe=True)
@@ -280,7 +280,7 @@ def test_issue8_21_earlier_change_that_came_to_nothing_is_no_reason() -> None:
     assert (outcomes, left) == (["error", "ok", "ok", "ok"], {"todos": ["a"]})
 
 
-def test_issue8_21_claim_on_the_key_is_the_other_way() -> None:
+def test_claim_on_the_key_is_the_other_way() -> None:
     """A tool that claims the key sees what earlier calls made of it, and is never stale."""
 
     @toolrt.tool(claims=[Claim(("state", "todos"), WRITE)])
@@ -295,7 +295,7 @@ def test_issue8_21_claim_on_the_key_is_the_other_way() -> None:
 # Stops, cancels, limits
 
 
-def test_issue8_21_stale_call_that_stops_the_batch_decides_before_later_ones_start() -> None:
+def test_stale_call_that_stops_the_batch_decides_before_later_ones_start() -> None:
     """No later call with effects has started when the stale one is known to have failed."""
     started: list[str] = []
 
@@ -315,7 +315,7 @@ def test_issue8_21_stale_call_that_stops_the_batch_decides_before_later_ones_sta
         assert started == []
 
 
-def test_issue8_21_call_that_is_not_stale_lets_later_ones_go() -> None:
+def test_call_that_is_not_stale_lets_later_ones_go() -> None:
     """One that stops the batch when it fails keeps them waiting only until it is known that it did not."""
 
     @toolrt.tool(safe=True, stops_batch=True)
@@ -331,7 +331,7 @@ def test_issue8_21_call_that_is_not_stale_lets_later_ones_go() -> None:
         assert ended([add, strict, effect], asked, limit=limit)[0] == ["ok"] * 5
 
 
-def test_issue8_21_call_that_waits_to_be_decided_holds_no_slot() -> None:
+def test_call_that_waits_to_be_decided_holds_no_slot() -> None:
     """With one slot, the earlier call that it waits for can still run."""
     outcomes, _, _ = ended(
         [add], [ToolCall(str(at), "add", {"text": "abc"[at], "after": 3 - at}) for at in range(3)], limit=1
@@ -339,7 +339,7 @@ def test_issue8_21_call_that_waits_to_be_decided_holds_no_slot() -> None:
     assert outcomes == ["ok", "error", "error"]
 
 
-def test_issue8_21_call_that_returned_before_a_cancel_is_ok() -> None:
+def test_call_that_returned_before_a_cancel_is_ok() -> None:
     """The earlier call is interrupted, so nothing changed what the later one had read: it is kept (law 10)."""
 
     async def program() -> Any:
@@ -356,7 +356,7 @@ def test_issue8_21_call_that_returned_before_a_cancel_is_ok() -> None:
         assert sim.run(program, sim.RandomWalk(seed=seed)).value == (["interrupted", "ok"], ("b",))
 
 
-def test_issue8_21_result_does_not_wait_for_a_thread_that_outlives_its_call(autojump_clock: Any) -> None:
+def test_result_does_not_wait_for_a_thread_that_outlives_its_call(autojump_clock: Any) -> None:
     """A call that timed out contributes nothing, and later results are prompt."""
     asked = [ToolCall("0", "slow", {}), ToolCall("1", "add", {"text": "b"})]
 
@@ -374,7 +374,7 @@ def test_issue8_21_result_does_not_wait_for_a_thread_that_outlives_its_call(auto
 # Sub-batches and parts
 
 
-def test_issue8_21_child_reads_for_its_parent() -> None:
+def test_child_reads_for_its_parent() -> None:
     """What a child read of its parent's state is old for the parent's modifier, too."""
 
     @toolrt.tool(safe=True)
@@ -391,7 +391,7 @@ def test_issue8_21_child_reads_for_its_parent() -> None:
     assert (outcomes, left) == (["ok", "error"], {"n": 1})
 
 
-def test_issue8_21_state_of_a_sub_batch_still_comes_from_the_parents() -> None:
+def test_state_of_a_sub_batch_still_comes_from_the_parents() -> None:
     """What a sub-batch left alone in its outcome's state is the parent's old value; what it made itself is not."""
 
     @toolrt.tool(safe=True)
@@ -406,7 +406,7 @@ def test_issue8_21_state_of_a_sub_batch_still_comes_from_the_parents() -> None:
         assert ended([put, parent], asked, State({"n": 0, "made": 0}))[0] == wanted
 
 
-def test_issue8_21_children_are_held_to_it_among_themselves() -> None:
+def test_children_are_held_to_it_among_themselves() -> None:
     """A sub-batch is a batch: the second of two children that add to one list is refused."""
 
     @toolrt.tool(safe=True)
@@ -421,7 +421,7 @@ def test_issue8_21_children_are_held_to_it_among_themselves() -> None:
     assert sim.run(program).value == (["ok", "error"], ("a",))
 
 
-def test_issue8_21_modifiers_that_a_sub_batch_hands_on_are_judged_as_the_parents() -> None:
+def test_modifiers_that_a_sub_batch_hands_on_are_judged_as_the_parents() -> None:
     """A child's modifier that reads its argument is right at every level."""
 
     @toolrt.tool(safe=True)
@@ -437,7 +437,7 @@ def test_issue8_21_modifiers_that_a_sub_batch_hands_on_are_judged_as_the_parents
     assert (outcomes, left) == (["ok", "ok"], {"n": 4})
 
 
-def test_issue8_21_part_of_a_tool_reads_for_its_call() -> None:
+def test_part_of_a_tool_reads_for_its_call() -> None:
     """A context made by isolate shows the same state."""
 
     @toolrt.tool(safe=True)
@@ -449,7 +449,7 @@ def test_issue8_21_part_of_a_tool_reads_for_its_call() -> None:
     assert (outcomes, left) == (["ok", "error"], {"n": 1})
 
 
-def test_issue8_21_state_that_a_tool_sees_is_a_state() -> None:
+def test_state_that_a_tool_sees_is_a_state() -> None:
     """It is immutable, equal to the plain one both ways, can be copied and pickled, and the outcome's is plain."""
 
     @toolrt.tool(safe=True)
@@ -495,7 +495,7 @@ def pure_add(runs: list[str], **options: Any) -> Any:
 
 @pytest.mark.parametrize("limit", [1, 2, 10])
 @pytest.mark.parametrize("delays", [(0, 0, 0), (3, 2, 1), (1, 2, 3), (2, 3, 1)])
-def test_issue8_21_pure_tool_runs_again_and_ends_like_serial(limit: int, delays: tuple[int, ...]) -> None:
+def test_pure_tool_runs_again_and_ends_like_serial(limit: int, delays: tuple[int, ...]) -> None:
     """Instead of being refused it works on the merged state: the one exception to law 3."""
     asked = [ToolCall(str(at), "add", {"text": "abc"[at], "after": delays[at]}) for at in range(3)]
     outcomes, _, left = ended([pure_add([])], asked, limit=limit)
@@ -504,20 +504,20 @@ def test_issue8_21_pure_tool_runs_again_and_ends_like_serial(limit: int, delays:
     assert [result.content for result in done.results] == [("a",), ("a", "b")]
 
 
-def test_issue8_21_pure_tool_that_is_not_stale_runs_once() -> None:
+def test_pure_tool_that_is_not_stale_runs_once() -> None:
     """Only what would be refused runs again, and only once."""
     runs: list[str] = []
     trio.run(Runtime(Registry([pure_add(runs)])).run, calls("add a", "add b", "add c"))
     assert sorted(runs) == ["a", "b", "b", "c", "c"]
 
 
-def test_issue8_21_pure_tool_with_a_timeout_counts_each_run() -> None:
+def test_pure_tool_with_a_timeout_counts_each_run() -> None:
     """A second run has its own time, and may time out, too."""
     asked = [ToolCall(str(at), "add", {"text": "abc"[at], "after": 3 - at}) for at in range(3)]
     assert ended([pure_add([], timeout=3.5)], asked)[0] == ["ok"] * 3
 
 
-def test_issue8_21_cancel_while_a_pure_call_runs_again_is_truthful() -> None:
+def test_cancel_while_a_pure_call_runs_again_is_truthful() -> None:
     """It is OK, refused or interrupted, never unanswered, and what it changed is there when it is OK."""
 
     async def program(wait: float) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import Any
 
 import pytest
 import trio
@@ -481,3 +482,37 @@ async def test_interrupt_beside_a_cancellation_is_not_swallowed(autojump_clock: 
             await trio.sleep(1)
             batch.cancel("x")
     assert outcomes(batch.outcome.results) == ["interrupted"]
+
+
+@pytest.mark.parametrize("reads", [False, True])
+async def test_interrupt_in_a_modifier_loses_that_one_alone(reads: bool) -> None:
+    """Ctrl-C in one modifier: the others of the lane apply, and telemetry hears of one rejected modifier."""
+
+    @toolrt.tool(safe=True, schema=None)
+    async def counts(ctx: ToolContext, interrupted: bool) -> ToolOutput:
+        if reads:
+            ctx.state.get("other")
+
+        def count(state: State) -> State:
+            if interrupted:
+                raise KeyboardInterrupt
+            return state.set("n", state.get("n", 0) + 1)
+
+        return ToolOutput(1, modifiers=[count])
+
+    heard: list[Any] = []
+
+    class Hears:
+        def event(self, kind: str, fields: Any) -> None:
+            if "rejected" in fields:
+                heard.append(fields["rejected"])
+
+    rt = runtime(counts, telemetry=Hears())
+    with pytest.raises(KeyboardInterrupt):
+        async with rt.open_batch() as batch:
+            for index in range(3):
+                batch.submit(call("counts", interrupted=index == 2))  # the last: what comes up earlier would cancel it
+    assert batch.outcome.state == State({"n": 2})
+    assert outcomes(batch.outcome.results) == ["ok"] * 3
+    assert heard == [1]
+    assert not rt.tables[0].busy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import toolrt
 from tests.runtime._tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime, setting
 from toolrt import Claim, Registry, Runtime, State, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
-from toolrt.model import ApprovalRequest, BatchOutcome, Progress
+from toolrt.model import ApprovalRequest, BatchOutcome, Progress, ToolCall
 from toolrt.runtime._lease import DEEPEST
 from toolrt.workspace import MemoryDisk, Workspace
 
@@ -47,7 +48,7 @@ async def test_child_that_is_not_covered_is_invalid(parent: Any, child: Any, hel
     assert result.outcome is toolrt.Outcome.INVALID
     assert held in str(result.error)
     assert wanted in str(result.error)
-    assert "call 0 of batch batch-1 (opens)" in str(result.error)
+    assert re.search(r"call 0 of batch batch-1\S* \(opens\)", str(result.error))
     assert diary.lines == []
 
 
@@ -78,6 +79,47 @@ async def test_exclusive_parent_covers_all() -> None:
     (result,) = (await runtime(diary.tool("a", 1), diary.tool("b", 1), opens).run([call("opens")])).results
     assert result.content == ["ok", "ok"]
     assert diary.lines == ["a+", "a-", "b+", "b-"]
+
+
+@pytest.mark.parametrize("order", [["opens", "safe"], ["safe", "opens", "safe"]])
+@pytest.mark.parametrize("said", [{"claims": [toolrt.EVERYTHING]}, {"claims": lambda input, state: 1 / 0}, {}])
+async def test_child_that_declares_nothing_runs_beside_no_call_of_the_outer_batch(
+    order: list[str], said: dict[str, Any], autojump_clock: trio.testing.MockClock
+) -> None:
+    """Its parent claims everything, so not even a call that claims nothing runs beside it."""
+    diary = Diary()
+    child, safe = diary.tool("child", 2), diary.tool("safe", 3, safe=True)
+    done = await runtime(child, safe, opener(call("child"), **said)).run([call(name) for name in order])
+    assert outcomes(done.results) == ["ok"] * len(order)
+    assert all(one[:-1] == other[:-1] for one, other in zip(diary.lines[::2], diary.lines[1::2], strict=True))
+
+
+async def test_exclusive_child_runs_beside_no_child_of_another_sub_batch(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A tool may open two sub-batches at once; a child that claims nothing waits, too."""
+    diary = Diary()
+
+    @toolrt.tool(schema=None)
+    async def two(ctx: ToolContext) -> None:
+        async with trio.open_nursery() as nursery:
+            for name in ("safe", "child", "safe"):
+                nursery.start_soon(ctx.run, [call(name)])
+
+    await runtime(diary.tool("child", 2), diary.tool("safe", 3, safe=True), two).run([call("two")])
+    alone = diary.lines.index("child+")
+    assert diary.lines[alone + 1] == "child-"
+    assert diary.lines[:alone].count("safe+") == diary.lines[:alone].count("safe-")
+
+
+async def test_child_that_declares_nothing_needs_a_parent_that_runs_alone() -> None:
+    """A policy of one's own may put the parent beside others: then the child is refused, in words."""
+    kept: list[BatchOutcome] = []
+    parent = opener(call("child"), kept=kept)
+    rt = Runtime(Registry([Diary().tool("child"), parent]), lanes=lambda tool, input: tool.name == parent.name)
+    await rt.run([call(parent.name)])
+    assert outcomes(kept[0].results) == ["invalid"]
+    assert "runs alone" in str(kept[0].results[0].error)
 
 
 async def test_approval_that_narrows_the_parent_narrows_its_children() -> None:
@@ -212,13 +254,13 @@ async def test_approval_is_asked_for_children_with_their_parent() -> None:
     leaf = Diary().tool("leaf", claims=claims(("f", WRITE)))
     inner = opener(call("leaf"), name="inner", claims=claims(("f", WRITE)))
     outer = opener(call("inner"), name="outer", claims=claims(("f", WRITE)))
-    (result,) = (await runtime(leaf, inner, outer, approve=approve).run([call("outer")])).results
-    assert result.content == ["ok"]
-    around = ("batch-1", 0, "outer", "outer")
+    done = await runtime(leaf, inner, outer, approve=approve).run([call("outer")])
+    assert done.results[0].content == ["ok"]
+    around = (done.batch_id, 0, "outer", "outer")
     assert asked == [
         ("outer", []),
         ("inner", [around]),
-        ("leaf", [("batch-1/0.1", 0, "inner", "inner"), around]),
+        ("leaf", [(f"{done.batch_id}/0.1", 0, "inner", "inner"), around]),
     ]
 
 
@@ -319,3 +361,21 @@ async def test_isolated_sub_batches_change_nobodys_directory() -> None:
     assert outcome.results[0].error is None
     assert seen == [True, True, None]
     assert outcome.state.working_dir is None
+
+
+@pytest.mark.parametrize("said", [{"claims": lambda input, state: [Claim("x", WRITE)]}, {"safe": True}])
+async def test_child_that_a_policy_puts_alone_needs_its_own_claims(said: dict[str, Any]) -> None:
+    """A declared tool that the lane policy puts alone needs no more from its parent than what it claims."""
+
+    @toolrt.tool(schema=None, **said)
+    async def leaf(ctx: ToolContext) -> str:
+        return "done"
+
+    @toolrt.tool(schema=None, claims=lambda input, state: [Claim("x", WRITE)])
+    async def parent(ctx: ToolContext) -> Any:
+        outcome = await ctx.run([ToolCall("child", "leaf", {})])
+        return outcome.results[0].content
+
+    runtime = Runtime(Registry([leaf, parent]), lanes=lambda tool, input: tool.name != "leaf")
+    outcome = await runtime.run([ToolCall("call", "parent", {})])
+    assert outcome.results[0].content == "done", outcome.results

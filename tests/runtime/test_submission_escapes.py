@@ -61,7 +61,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("asked", sorted(ASKED))
-def test_issue8_13_exit_while_a_tool_submits_goes_out(asked: str, streaming: bool) -> None:
+def test_exit_while_a_tool_submits_goes_out(asked: str, streaming: bool) -> None:
     """A `safe`, `stops_batch` or `claims` that exits inside a sub-batch ends both batches, and no task waits."""
     leaf = toolrt.tool(name="leaf", **ASKED[asked])(Diary().tool("leaf").function)
 
@@ -83,7 +83,7 @@ def test_issue8_13_exit_while_a_tool_submits_goes_out(asked: str, streaming: boo
 
 
 @pytest.mark.parametrize("raised", [_exits, _interrupts])
-async def test_issue8_13_policy_that_exits_ends_the_batch(raised: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_policy_that_exits_ends_the_batch(raised: Any, autojump_clock: trio.testing.MockClock) -> None:
     """A lane policy of one's own that exits leaves no call without an answer."""
     given = Runtime(Registry([Diary().tool("a")]), lanes=raised)
     with trio.fail_after(9), pytest.raises((SystemExit, KeyboardInterrupt)):
@@ -95,7 +95,7 @@ async def test_issue8_13_policy_that_exits_ends_the_batch(raised: Any, autojump_
     assert outcomes(batch.outcome.results) == ["not_started"]
 
 
-async def test_issue8_13_exit_that_is_caught_around_submit_hangs_no_reader(
+async def test_exit_that_is_caught_around_submit_hangs_no_reader(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The call has its result at once, so a reader does not wait for it; the exit goes out with the block."""
@@ -115,7 +115,7 @@ async def test_issue8_13_exit_that_is_caught_around_submit_hangs_no_reader(
     [(_Unspeakable(), "invalid"), (_UnspeakableText("no"), "invalid"), (_UnspeakableText("leaf"), "ok")],
 )
 @pytest.mark.parametrize("recorded", [False, True])
-def test_issue8_13_name_without_a_text_is_answered(name: Any, word: str, recorded: bool) -> None:
+def test_name_without_a_text_is_answered(name: Any, word: str, recorded: bool) -> None:
     """It is the answer of that call, in a batch and in a sub-batch; the calls beside it run."""
     leaf = Diary().tool("leaf", safe=True)
     calls = [call("leaf"), ToolCall("x", name), call("leaf")]
@@ -136,7 +136,7 @@ def test_issue8_13_name_without_a_text_is_answered(name: Any, word: str, recorde
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_issue8_13_failure_while_a_batch_opens_hangs_no_parent(streaming: bool) -> None:
+def test_failure_while_a_batch_opens_hangs_no_parent(streaming: bool) -> None:
     """A batch that fails as it is entered was never open: the tool that opened it ends."""
     leaf = Diary().tool("leaf")
 
@@ -158,7 +158,7 @@ def test_issue8_13_failure_while_a_batch_opens_hangs_no_parent(streaming: bool) 
     assert sim.run(program).value is False
 
 
-def test_issue8_13_result_that_exits_when_looked_at_leaves_no_ticket() -> None:
+def test_result_that_exits_when_looked_at_leaves_no_ticket() -> None:
     """The recording of a result may raise; the call's tickets go back all the same."""
 
     @toolrt.tool(claims=claims(("f", WRITE)))
@@ -177,7 +177,7 @@ def test_issue8_13_result_that_exits_when_looked_at_leaves_no_ticket() -> None:
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("kind", ["batch.opened", "call.submitted", "call.started", "call.settled", "call.ended"])
-async def test_issue8_13_observer_that_exits_breaks_no_bookkeeping(
+async def test_observer_that_exits_breaks_no_bookkeeping(
     kind: str, error: type[BaseException], autojump_clock: trio.testing.MockClock
 ) -> None:
     """What an observer raises is counted, whatever it is, and decides nothing."""

@@ -60,7 +60,7 @@ def _one_workspace() -> tuple[Runtime, Runtime, ToolCall]:
 
 @pytest.mark.parametrize("shared", [_one_runtime, _one_workspace])
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_issue8_15_second_run_is_refused_while_a_batch_is_open(shared: Any, streaming: bool) -> None:
+async def test_second_run_is_refused_while_a_batch_is_open(shared: Any, streaming: bool) -> None:
     """In `run` and in `open_batch`; the first goes on, and when it is left the second is let in."""
     first, second, one = shared()
 
@@ -81,7 +81,7 @@ async def test_issue8_15_second_run_is_refused_while_a_batch_is_open(shared: Any
     assert outcomes((await first.run([one])).results) == ["ok"]
 
 
-async def test_issue8_15_run_sync_is_refused_beside_a_trio_program() -> None:
+async def test_run_sync_is_refused_beside_a_trio_program() -> None:
     """It takes turns with others of its kind; a Trio program that has a batch open keeps it out."""
     given = runtime(writes)
     async with given.open_batch():
@@ -90,7 +90,7 @@ async def test_issue8_15_run_sync_is_refused_beside_a_trio_program() -> None:
     assert outcomes(_in_thread(lambda: toolrt.run_sync(given, [call("writes")])).results) == ["ok"]
 
 
-def test_issue8_15_run_sync_takes_turns_on_a_shared_workspace() -> None:
+def test_run_sync_takes_turns_on_a_shared_workspace() -> None:
     """Two runtimes on one workspace, in two threads: no call is refused."""
     workspace = Workspace(MemoryDisk({"a": "1"}))
     found: list[list[str]] = []
@@ -108,7 +108,7 @@ def test_issue8_15_run_sync_takes_turns_on_a_shared_workspace() -> None:
     assert found == [["ok"] * 3] * 20
 
 
-async def test_issue8_15_batch_is_used_in_its_own_run_only() -> None:
+async def test_batch_is_used_in_its_own_run_only() -> None:
     """Submitting, sealing, cancelling, reading and entering from another run are refused; the batch is unchanged."""
     given = runtime(writes)
     fresh = given.open_batch()
@@ -137,7 +137,7 @@ async def test_issue8_15_batch_is_used_in_its_own_run_only() -> None:
     assert outcomes(batch.outcome.results) == ["ok"]
 
 
-def test_issue8_15_sub_batch_of_another_run_is_an_error_of_its_call() -> None:
+def test_sub_batch_of_another_run_is_an_error_of_its_call() -> None:
     """A tool in a thread that starts a Trio run of its own may not lend its claims there."""
 
     @toolrt.tool(claims=claims(("f", WRITE)))
@@ -149,7 +149,7 @@ def test_issue8_15_sub_batch_of_another_run_is_an_error_of_its_call() -> None:
     assert "another Trio run" in str(done.results[0].error)
 
 
-def test_issue8_15_run_that_never_left_its_batch_keeps_nobody_out() -> None:
+def test_run_that_never_left_its_batch_keeps_nobody_out() -> None:
     """What a run that is over has left is thrown away, and the next one is let in."""
     given = runtime(writes)
 

@@ -50,6 +50,7 @@ from toolrt.events._waiting import (
     ReleaseEnded,
     SlotsGiven,
     TicketGranted,
+    WaitsForUndeclared,
 )
 
 __all__ = [
@@ -100,6 +101,7 @@ __all__ = [
     "TicketGranted",
     "TicketTaken",
     "ToolEffect",
+    "WaitsForUndeclared",
     "from_json",
     "kinds",
     "observer",

@@ -36,7 +36,8 @@ class TicketTaken(CallEvent):
     """The call's place in the order is fixed, in `lane`; `shared` is false for an exclusive call.
 
     `claims` are `[mode, [part, ...], subtree]`; `after` is what they look at, as declared. `stops`: its failure skips
-    what follows. `reads_only`: it has no effects.
+    what follows. `reads_only`: it has no effects. `touches`: what an exclusive call of a sub-batch touches of what its
+    parent holds, where its tool says so.
     """
 
     kind: ClassVar[str] = "ticket.taken"
@@ -46,6 +47,7 @@ class TicketTaken(CallEvent):
     stops: bool
     reads_only: bool
     after: list[list[Any]] | None = None
+    touches: list[list[Any]] | None = None
 
 
 @attrs.frozen(slots=False)

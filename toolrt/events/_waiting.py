@@ -41,6 +41,16 @@ class TicketGranted(CallEvent):
 
 
 @attrs.frozen(slots=False)
+class WaitsForUndeclared(CallEvent):
+    """The call waits for call `other_call` of `other_batch`: the tool of one of them declares nothing; told once."""
+
+    kind: ClassVar[str] = "call.waits_for_undeclared"
+    traced: ClassVar[bool] = False
+    other_batch: str
+    other_call: int
+
+
+@attrs.frozen(slots=False)
 class CallReady(CallEvent):
     """The call waits for nothing but a slot."""
 

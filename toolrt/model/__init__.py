@@ -3,6 +3,7 @@
 from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite, Withheld, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
+from toolrt.model._content import File, Image, Json, Text
 from toolrt.model._event import (
     Diagnostic,
     Diagnostics,
@@ -13,8 +14,8 @@ from toolrt.model._event import (
     OutputChunk,
     Severity,
 )
+from toolrt.model._mismatch import Mismatch
 from toolrt.model._row import FieldClaims, Row
-from toolrt.model._schema import Mismatch
 from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Observer, Services, ToolTelemetry
 from toolrt.model._state import State, WorkingDir
 from toolrt.model._tool import Arguments, Registry, Tool, reads_only, tool
@@ -39,8 +40,11 @@ __all__ = [
     "DirectoryChanged",
     "Event",
     "FieldClaims",
+    "File",
     "FileChange",
     "FileChanged",
+    "Image",
+    "Json",
     "LaneChanges",
     "Mismatch",
     "Mode",
@@ -59,6 +63,7 @@ __all__ = [
     "Severity",
     "State",
     "StateMerged",
+    "Text",
     "Tool",
     "ToolCall",
     "ToolOutput",

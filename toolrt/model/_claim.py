@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from toolrt.errors import DefinitionRefused
+from toolrt.model._mismatch import TOLD_MOST, clipped
 
 
 class Mode(enum.Enum):
@@ -96,6 +97,17 @@ class Claim:
             return f"{self.mode.value} {'everything' if self.subtree else 'the root'}"
         path = "/".join(str(part) for part in self.resource)
         return f"{self.mode.value} {path}{'/**' if self.subtree else ''}"
+
+
+#: Characters of one claim in a list of them: a model may have chosen the name.
+_CLAIM_MOST = 300
+
+
+def claims_in_words(*claims: Claim) -> str:
+    """The first of these claims, and how many others there are."""
+    told = ", ".join(clipped(str(claim), _CLAIM_MOST) for claim in claims[:TOLD_MOST])
+    more = len(claims) - TOLD_MOST
+    return f"{told} and {more:,} more" if more > 0 else told or "nothing"
 
 
 #: The claim of a call that may touch anything.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolrt.model._call import ToolCall
-from toolrt.model._schema import Mismatch
+from toolrt.model._mismatch import Mismatch, Mismatches, clipped_repr
 
 if TYPE_CHECKING:
     from toolrt.model._tool import Registry
@@ -20,9 +20,9 @@ def unknown_tool(registry: Registry, name: object) -> Mismatch:
     names = nearest or list(registry.names[:_NAMED])
     more = "" if nearest or len(registry) <= _NAMED else f" and {len(registry) - _NAMED} more"
     hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}{more}" if names else "there are none"
-    return Mismatch("name", f"the name of a tool ({hint})", repr(name))
+    return Mismatch("name", f"the name of a tool ({hint})", clipped_repr(name))
 
 
-def invalid_call_text(call: ToolCall, mismatches: list[Mismatch]) -> str:
+def invalid_call_text(call: ToolCall, mismatches: Mismatches) -> str:
     """The error of a `call` with these `mismatches`."""
-    return f"invalid call of tool {call.name!r}: {'; '.join(map(str, mismatches))}"
+    return f"invalid call of tool {clipped_repr(call.name)}: {mismatches}"

@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-#: Where, what was expected there, and what was there: the value itself, or `NOTHING`.
-Wrong = tuple[tuple[str | int, ...], str, Any]
-
-#: Stands for a value that is not there.
-NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "nothing"})()
+from toolrt.model._mismatch import NOTHING, Wrong
 
 #: How deep references and values are followed.
 _DEEPEST = 50
@@ -35,9 +31,9 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def wrong_with(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
-    """All that is wrong with `value`, by the part of `schema` that is known here."""
-    return list(_wrong(schema, value, (), schema, 0))
+def wrong_with(schema: Mapping[str, Any], value: Any) -> Iterator[Wrong]:
+    """All that is wrong with `value`, by the part of `schema` that is known here; looked for as it is asked for."""
+    return _wrong(schema, value, (), schema, 0)
 
 
 def _wrong(

@@ -10,43 +10,18 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 
 from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.model._hints import refuse_field_default, understood
-from toolrt.model._plain_check import NOTHING, wrong_with
+from toolrt.model._mismatch import NOTHING, Mismatch, Mismatches, Wrong
+from toolrt.model._schema_check import Schema, SchemaCheck, _checker
 
-Schema = Mapping[str, Any]
-
-
-@attrs.frozen
-class Mismatch:
-    """One thing that is wrong with an input."""
-
-    #: Where: ``input``, ``input.edits[0].old``.
-    path: str
-    #: What was expected there.
-    expected: str
-    #: What was there.
-    got: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: expected {self.expected}, got {self.got}"
-
-
-def describe(value: object) -> str:
-    """A JSON value in a few words: its type, and itself if it is short."""
-    names: dict[type, str] = {
-        dict: "object", list: "array", str: "string", bool: "boolean",
-        int: "integer", float: "number", type(None): "null",
-    }  # fmt: skip
-    name = names.get(type(value), type(value).__name__)
-    if isinstance(value, str | int | float) and len(repr(value)) <= 40:
-        return f"{name} {value!r}"
-    return name
+#: From so many fields on, names are looked at first: a schema's check makes a text of all that are unknown.
+_FIELDS_MANY = 1_000
 
 
 class Validator(Protocol):
@@ -55,7 +30,7 @@ class Validator(Protocol):
     #: The JSON schema that models are shown.
     schema: Schema
 
-    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | Mismatches:
         """The positional and named arguments, or everything found wrong."""
 
 
@@ -87,22 +62,22 @@ class _Parameters:
                 defaults[parameter.name] = parameter.default
         return cls(tuple(positional), tuple(named), frozenset(required), defaults, open_ended)
 
-    def mismatches(self, input: Mapping[str, Any]) -> list[Mismatch]:
+    def mismatches(self, input: Mapping[str, Any]) -> Mismatches:
         """Missing and unknown names; says nothing about the values."""
+        return Mismatches.of(self._wrong(input))
+
+    def _wrong(self, input: Mapping[str, Any]) -> Iterator[Wrong]:
         known = (*self.positional, *self.named_only)
-        missing = [
-            Mismatch(f"input.{name}", "a value (it is required)", "nothing")
-            for name in known
-            if name in self.required and name not in input
-        ]
+        for name in known:
+            if name in self.required and name not in input:
+                yield [name], "a value (it is required)", NOTHING
         if self.open_ended:
-            return missing
-        takes = ", ".join(known) or "no fields"
-        return missing + [
-            Mismatch(f"input.{name}", f"no such field (the tool takes {takes})", describe(value))
-            for name, value in input.items()
-            if name not in known
-        ]
+            return
+        expected = f"no such field (the tool takes {', '.join(known) or 'no fields'})"
+        names = frozenset(known)
+        for name, value in input.items():
+            if name not in names:
+                yield [name], expected, value
 
     def arguments(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         full = {name: _fresh(value) for name, value in self.defaults.items() if name not in input} | dict(input)
@@ -123,7 +98,7 @@ class BareValidator:
             "additionalProperties": self._parameters.open_ended,
         }
 
-    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | Mismatches:
         return self._parameters.mismatches(input) or self._parameters.arguments(input)
 
 
@@ -136,17 +111,12 @@ class GivenValidator:
     def __init__(self, signature: inspect.Signature, schema: Schema, tool: str) -> None:
         self._parameters = _Parameters.of(signature)
         self.schema = schema
-        self._against = _checker(schema, f"the schema of tool {tool!r}")
+        self._check = SchemaCheck(schema, f"the schema of tool {tool!r}", _checker)
 
-    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
-        if self._against is not None:
-            wrong = _against_schema(self._against, input)
-        else:
-            wrong = [
-                Mismatch(_path(where), expected, "nothing" if got is NOTHING else describe(got))
-                for where, expected, got in wrong_with(self.schema, input)
-            ]
-        return wrong or self._parameters.mismatches(input) or self._parameters.arguments(input)
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | Mismatches:
+        check, names = self._check.wrong_with, self._parameters.mismatches
+        wrong = names(input) or check(input) if len(input) > _FIELDS_MANY else check(input) or names(input)
+        return wrong or self._parameters.arguments(input)
 
 
 class DerivedValidator:
@@ -187,13 +157,15 @@ class DerivedValidator:
             ) from None
         self.schema: Schema = _own_schema(schema, tool, self._parameters.defaults)
         self._nested = "$defs" in self.schema
-        self._against: Any = None
+        self._check: SchemaCheck | None = None
         self._tool = tool
         self._convert = msgspec.convert
         self._split = len(self._parameters.positional)
         self._astuple = msgspec.structs.astuple
 
-    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | Mismatches:
+        if len(input) > _FIELDS_MANY and (wrong := self._parameters.mismatches(input)):
+            return wrong
         # msgspec ignores unknown keys of nested classes other than its own, so nested input is held
         # against the schema first.
         if self._nested and (wrong := self._held_against_schema(input)):
@@ -201,15 +173,15 @@ class DerivedValidator:
         try:
             values = self._astuple(self._convert(input, self._type, str_keys=True))
         except self._msgspec.ValidationError as error:
-            return self._held_against_schema(input) or [_from_message(str(error), input)]
+            return self._held_against_schema(input) or Mismatches([_from_message(str(error), input)])
         if not self._parameters.named_only:
             return values, {}
         return values[: self._split], dict(zip(self._parameters.named_only, values[self._split :], strict=True))
 
-    def _held_against_schema(self, input: Mapping[str, Any]) -> list[Mismatch]:
-        if self._against is None:
-            self._against = _checker(self.schema, f"the schema of tool {self._tool!r}")
-        return _against_schema(self._against, input) if self._against is not None else []
+    def _held_against_schema(self, input: Mapping[str, Any]) -> Mismatches:
+        if self._check is None:
+            self._check = SchemaCheck(self.schema, f"the schema of tool {self._tool!r}", _checker)
+        return self._check.wrong_with(input)
 
 
 def hint_of(hint: Any, function: Callable[..., Any], tool: str) -> Any:
@@ -264,56 +236,6 @@ def _own_schema(schema: dict[str, Any], tool: str, defaults: Mapping[str, Any]) 
     if closed:
         own["$defs"] = closed
     return own
-
-
-def _refuse_remote(uri: str) -> Any:
-    raise ValueError(f"a tool's schema may not refer to {uri}: nothing is fetched")
-
-
-def _checker(schema: Schema, what: str) -> Any:
-    try:
-        import jsonschema_rs
-    except ImportError:
-        return None
-    try:
-        return jsonschema_rs.validator_for(dict(schema), retriever=_refuse_remote)
-    except ValueError as error:
-        first = (str(error).splitlines() or ["(no text)"])[0]
-        raise DefinitionRefused(what, "a JSON schema that refers only to itself", first) from None
-
-
-def _against_schema(checker: Any, input: Mapping[str, Any]) -> list[Mismatch]:
-    try:
-        if checker.is_valid(input):
-            return []
-        found = list(checker.iter_errors(input))
-    except ValueError as error:
-        # jsonschema-rs refuses values that JSON cannot hold, such as a set or a huge nesting.
-        return [Mismatch("input", "JSON values", str(error).splitlines()[0])]
-    return [_from_error(error) for error in found]
-
-
-def _path(parts: Sequence[str | int]) -> str:
-    return "input" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-
-
-def _from_error(error: Any) -> Mismatch:
-    path = _path(list(error.instance_path))
-    keyword = error.kind.name
-    message = str(error.message)
-    if keyword == "type":
-        expected = error.kind.as_dict().get("types", message)
-        return Mismatch(
-            path,
-            " or ".join(expected) if isinstance(expected, list) else str(expected),
-            describe(error.instance),
-        )
-    if keyword == "required":
-        return Mismatch(f"{path}.{error.kind.property}", "a value (it is required)", "nothing")
-    if keyword == "additionalProperties":
-        names = ", ".join(error.kind.unexpected)
-        return Mismatch(f"{path}.{names}", "no such field", f"field {names}")
-    return Mismatch(path, f"what the schema allows ({message})", describe(error.instance))
 
 
 def _from_message(message: str, input: Mapping[str, Any]) -> Mismatch:

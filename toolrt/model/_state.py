@@ -108,6 +108,10 @@ class State(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __bool__(self) -> bool:
+        """Whether it differs from an empty state, by a key or by a field."""
+        return bool(self._values) or self != State._empty()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
             return NotImplemented

@@ -9,31 +9,33 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import Any, Literal, TypeVar, overload
 
 import attrs
 
 from toolrt._plain import at_once, json_copy, stable_text
 from toolrt.errors import DefinitionRefused, asks_to_exit, error_text
+from toolrt.model._bounded import is_a_bound
 from toolrt.model._call import ToolCall
 from toolrt.model._callable import described, is_async
 from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._invalid_call import unknown_tool
+from toolrt.model._mismatch import Mismatch, Mismatches, describe
 from toolrt.model._promises import CLAIMS, require_context, require_promise, require_sync, require_two
 from toolrt.model._row import FieldClaims, FieldModes
 from toolrt.model._schema import (
     BareValidator,
     DerivedValidator,
     GivenValidator,
-    Mismatch,
-    Schema,
     Validator,
-    describe,
 )
+from toolrt.model._schema_check import Schema
 from toolrt.model._state import State
 
 T = TypeVar("T")
@@ -58,6 +60,18 @@ def _by_field(
     claims: ClaimsOf | tuple[Claim, ...] | FieldModes | None,
 ) -> ClaimsOf | tuple[Claim, ...] | None:
     return FieldClaims.of(claims) if isinstance(claims, Mapping) else claims
+
+
+def _with_context_by_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, whose first parameter is none by name: its ``**input`` may have a field of that name."""
+    if not isinstance(function, FunctionType):
+        return function
+    if function.__code__.co_posonlyargcount or not function.__code__.co_argcount:
+        return function
+    code = function.__code__.replace(co_posonlyargcount=1)
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(made, function)
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -97,6 +111,8 @@ class Tool:
     #: What `claims` looks at: it is asked when these claims are granted; None says that it looks at nothing that an
     #: earlier call may change.
     claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, converter=_by_field, kw_only=True)
+    #: Characters that a result of it may have; None takes the runtime's.
+    max_result: int | None = attrs.field(default=None, kw_only=True)
     #: Whether the function, first thing, compares what its input means with what the call holds.
     looks_again: bool = attrs.field(default=False, kw_only=True)
     #: Whether the function is a coroutine function; others run in a worker thread.
@@ -118,6 +134,10 @@ class Tool:
             raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
         if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout <= sys.float_info.max):
             raise DefinitionRefused(f"{what}: timeout", "finite seconds above 0, or None", self.timeout)
+        if self.max_result is not None and not is_a_bound(self.max_result):
+            raise DefinitionRefused(
+                f"{what}: max_result", "a number of characters, 1 or more, or None", self.max_result
+            )
         if self.owner is not None and not hasattr(self.owner, "claim_table"):
             raise DefinitionRefused(f"{what}: owner", "an object with a claim_table, such as a Workspace", self.owner)
         if isinstance(self.claims, tuple) and not all(isinstance(claim, Claim) for claim in self.claims):
@@ -141,6 +161,8 @@ class Tool:
         self.is_async = is_async(self.function)
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
             raise DefinitionRefused(what, "a function that returns its answer", "a generator function")
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            self.function = _with_context_by_place(self.function)
         self._bare = len(parameters) == 1
         fields = self._fields(parameters[1:])
         for claims, of in ((self.claims, "claims"), (after, "claims_after")):
@@ -286,17 +308,17 @@ class Tool:
         """The JSON schema of the input, as models are shown it."""
         return self.validator.schema
 
-    def decode(self, input: object) -> Arguments | list[Mismatch]:
+    def decode(self, input: object) -> Arguments | Mismatches:
         """The function's arguments after the context, or everything that is wrong with `input`."""
         if type(input) is not dict and not isinstance(input, Mapping):
-            return [Mismatch("input", "object", describe(input))]
+            return Mismatches([Mismatch("input", "object", describe(input))])
         if not input and self._bare:
             return _NO_ARGUMENTS
         try:
             return (self._validator or self.validator)(input)
         except Exception as error:
             # A mapping that cannot be read, or text that UTF-8 cannot hold: half a surrogate pair, say.
-            return [Mismatch("input", "JSON values", f"something else ({type(error).__name__}: {error})")]
+            return Mismatches([Mismatch("input", "JSON values", f"something else ({type(error).__name__}: {error})")])
 
     def complete(self, input: Mapping[str, Any]) -> Mapping[str, Any]:
         """`input` with the function's defaults filled in; what ``safe``, ``claims`` and ``stops_batch`` are given."""
@@ -373,6 +395,9 @@ class Tool:
 
 _NO_ARGUMENTS: Arguments = ((), {})
 
+#: Characters of a name that is compared with those of tools.
+_COMPARED_MOST = 200
+
 
 def _made_by(plugin: str, function: str, *args: Any, **options: Any) -> Tool:
     """What a function of a plugin makes; plugins are imported at their first use."""
@@ -411,6 +436,7 @@ def tool(
     shares_read_budget: bool = ...,
     alone: bool = ...,
     pure: bool = ...,
+    max_result: int | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -429,6 +455,7 @@ def tool(
     shares_read_budget: bool = False,
     alone: bool = False,
     pure: bool = False,
+    max_result: int | None = None,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
 
@@ -458,6 +485,9 @@ def tool(
             calls must see.  In a sub-batch it needs no more than its claims from the parent, and runs alone there.
         pure: whether its calls have no effect but their content and modifiers.  One whose modifiers would set an old
             value of the state then runs again, on what the earlier calls of its lane leave, and is not refused.
+        max_result: how many characters a result may have, 1 or more; None takes the runtime's default.  What is longer
+            loses its middle, and says so: a tool that can answer page by page looks at ``ctx.max_result`` and says how
+            to go on.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -494,6 +524,7 @@ def tool(
             shares_read_budget=shares_read_budget,
             alone=alone,
             pure=pure,
+            max_result=max_result,
         )
 
     return decorate if function is None else decorate(function)
@@ -556,13 +587,15 @@ class Registry:
 
     def nearest(self, name: object) -> list[str]:
         """Up to three names that look most like `name`, best first."""
+        if isinstance(name, str) and len(name) > _COMPARED_MOST:
+            return []
         return difflib.get_close_matches(stable_text(name, str), self._tools, n=3, cutoff=0.5)
 
     def __repr__(self) -> str:
         return f"Registry({', '.join(self._tools)})"
 
 
-def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any, Arguments | list[Mismatch]]:
+def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any, Arguments | Mismatches]:
     """A copy of the call's input, and the arguments of `tool`, or what is wrong in words that a model can act on.
 
     The input is the model's, and its author may go on to change it.
@@ -571,12 +604,13 @@ def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any,
         tool: the one that the call names; None: there is none of that name in `registry`.
     """
     if tool is None:
-        return call.input, [unknown_tool(registry, call.name)]
+        return call.input, Mismatches([unknown_tool(registry, call.name)])
     try:
         input = call.input
         input = {} if type(input) is dict and not input else json_copy(input)
     except RecursionError:
-        return call.input, [Mismatch("input", "JSON values", "a value nested too deeply")]
+        return call.input, Mismatches([Mismatch("input", "JSON values", "a value nested too deeply")])
     except Exception as error:
-        return call.input, [Mismatch("input", "JSON values", f"a mapping that cannot be read ({error_text(error)})")]
+        got = f"a mapping that cannot be read ({error_text(error)})"
+        return call.input, Mismatches([Mismatch("input", "JSON values", got)])
     return input, tool.decode(input)

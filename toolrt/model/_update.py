@@ -71,3 +71,5 @@ class BatchOutcome:
     #: Of a sub-batch: the modifiers that were applied, in order, for a parent that hands them on
     #: (``ToolOutput(..., modifiers=outcome.modifiers)``); empty for any other batch.
     modifiers: tuple[Modifier, ...] = attrs.field(default=(), eq=False, repr=False)
+    #: The batch's id, as history and traces have it.
+    batch_id: str = attrs.field(default="", eq=False, repr=False)

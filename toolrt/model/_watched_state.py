@@ -139,6 +139,12 @@ class WatchedState(State):
         self._note_keys()
         return len(self._values)
 
+    def __bool__(self) -> bool:
+        if len(self):
+            return True
+        self.note_all()
+        return bool(self._plain)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
             return NotImplemented

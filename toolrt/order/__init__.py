@@ -1,8 +1,6 @@
 """Decides the order of calls: claims, tickets, lanes, slots, merges.  Pure: it imports no Trio and reads no clock."""
 
-from typing import Any
-
-from toolrt._alias import forward_to
+from toolrt.order._admission import said_by_lonely
 from toolrt.order._circle import circle_through
 from toolrt.order._lanes import (
     LANE_POLICIES,
@@ -129,6 +127,7 @@ __all__ = [
     "policy_name",
     "policy_text",
     "promises_serial",
+    "said_by_lonely",
     "serial",
     "shares_a_lane",
     "stale_claims_text",
@@ -136,12 +135,3 @@ __all__ = [
     "stale_text",
     "touched_by",
 ]
-
-_find = forward_to("toolrt.order", "toolrt.runtime._reader")
-
-
-def __getattr__(name: str) -> Any:
-    """Give `Cursor`, which stands beside the reader now."""
-    if name == "Cursor":
-        return _find(name)
-    raise AttributeError(f"module 'toolrt.order' has no attribute {name!r}")

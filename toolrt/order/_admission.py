@@ -5,7 +5,11 @@ Rules.
     2. A call takes all its tickets at once: for its claims, for what these look at, and for the lane's control claim.
     3. In a shared lane a claim on a key of the state keeps a call out where an earlier call of the lane conflicts.  It
        then opens a lane of its own, and takes along what is behind it.
-    4. A call whose claims look at what an earlier call may change takes open tickets in all tables, for what they look
+    4. A call that runs alone takes its tickets once it is allowed to run: its lane keeps it alone in its batch.  It
+       claims everything, unless its tool says what it touches and that it shares no lane, as a command does.  In a
+       batch with an owner one that declares nothing takes none: turns of lanes keep it alone among its owner's calls
+       (`toolrt.runtime`).  As it lends what it does not hold, the calls of its sub-batches take tickets outside.
+    5. A call whose claims look at what an earlier call may change takes open tickets in all tables, for what they look
        at.  Its lane stands still at it: it asks for its claims when these tickets are granted, and later calls take
        none until then.
 
@@ -19,20 +23,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from toolrt.events import CallReady, ClaimsAwaited, EventListener, LaneStarted, TicketTaken, observer
-from toolrt.model import READ, WRITE, Claim, Outcome, covers
+from toolrt.events import (
+    CallReady,
+    ClaimsAwaited,
+    EventListener,
+    LaneStarted,
+    TicketTaken,
+    WaitsForUndeclared,
+    observer,
+)
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Outcome, covers
 from toolrt.order._circle import circle_through
 from toolrt.order._lanes import STATE_KEY, StateKeys, may_go_stale
 from toolrt.order._record import CallRecord, LaneRecord
 from toolrt.order._slots import LentSlot
 from toolrt.order._states import CallMove, CallState, Status
-from toolrt.order._tickets import ClaimTable, give_back
+from toolrt.order._tickets import ClaimTable, Ticket, give_back
 from toolrt.order._verbs import Questions, Verbs
 
 __all__ = ["Admission"]
 
 _STOPS = (Claim("control", WRITE),)
 _MAY_BE_STOPPED = (Claim("control", READ),)
+
+#: Claimed by a call of a sub-batch that touches nothing: a call of another sub-batch of its parent may run alone.
+_PRESENT = (Claim("present", READ),)
 
 #: Claimed by a call whose claims turn out to look at something else than it waited for: it waits for all writers.
 _LOOKS_ANYWHERE = (Claim((), READ, subtree=True),)
@@ -67,6 +82,8 @@ class AdmissionHost(Protocol):
     approves: bool
     lent: LentSlot | None
     telemetry: EventListener | None
+    #: A call, and the one of another batch that it waits for because a tool declares nothing; told once.
+    held_up: tuple[CallRecord, CallRecord] | None
 
     def granted(self, call: CallRecord) -> None:
         """A ticket of the call that had to wait is first in line."""
@@ -115,11 +132,19 @@ class Admission:
         self._questions = questions
         self._tables = tables
         self._apart = apart
+        #: Whether the batch has an owner.
+        self.owned = False
+        self._outside = False
         #: Where the batch's own calls take tickets.
         self.tables = tuple(inner for _, inner in tables)
         # The call that is about to join the running lane, and those that are let in as their claims become known.
         self._joining: CallRecord | None = None
         self._letting: AdmissionRound | None = None
+
+    def order_outside(self) -> None:
+        """Let the calls of a sub-batch take tickets outside, too: their parent lends claims that it has none for."""
+        self._outside = True
+        self.tables += tuple(outer for outer, _ in self._tables)
 
     # Letting calls in
 
@@ -156,7 +181,7 @@ class Admission:
         if not self.must_wait(lane, call, looked_at):
             call.after = looked_at
             self._questions.ask_claims(lane, call)
-        elif not self.fits(lane, looked_at, record=False):
+        elif not self.fits(lane, call, looked_at, record=False):
             self._let_in(lane, call, _APART)
         else:
             self.stand(lane, call, looked_at)
@@ -268,7 +293,9 @@ class Admission:
     def _tell_tickets(self, lane: LaneRecord, call: CallRecord) -> None:
         claims, after = claims_json(call.claims), claims_json(call.after)
         place = call.batch_id, call.call_index, lane.index, lane.shared
-        observer.tell(TicketTaken(*place, claims, call.stops, call.reads_only, after), self._host.telemetry)
+        touches = None if call.allowed is None else claims_json(call.allowed)
+        taken = TicketTaken(*place, claims, call.stops, call.reads_only, after, touches)
+        observer.tell(taken, self._host.telemetry)
 
     def _circle(self, call: CallRecord) -> str | None:
         """Why the call, which has its tickets, would never start; None if it may, as in a batch that no tool opened."""
@@ -312,7 +339,7 @@ class Admission:
             claims, looked_at: its claims, and what they look at.
             refusal: why it may not have them; None: it may.
         """
-        if refusal is None and not self.fits(lane, (*claims, *looked_at)):
+        if refusal is None and not self.fits(lane, call, (*claims, *looked_at)):
             self._leave_lane(lane, call)
             return
         if refusal is None:
@@ -354,36 +381,66 @@ class Admission:
                 found[table] = mine
         return found
 
-    def by_table(self, owner: Any, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
-        """The same by the tables on which the batch's calls take tickets."""
-        if len(self._tables) == 1:
-            return {self._tables[0][1]: claims}
+    def by_table(self, tool: Any, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
+        """The same for a call of `tool` by the tables on which the batch's calls take tickets."""
+        if len(self.tables) == 1:
+            return {self.tables[0]: claims}
         inner = dict(self._tables)
-        return {inner[table]: mine for table, mine in self.by_owner(owner, claims).items()}
+        by_owner = self.by_owner(None if tool is None else tool.owner, claims)
+        found = {inner[table]: mine for table, mine in by_owner.items()}
+        if self._outside and tool is not None and (tool.claims is not None or tool.claims_after is not None):
+            found.update(by_owner)
+        return found
 
-    def fits(self, lane: LaneRecord, claims: tuple[Claim, ...], record: bool = True) -> bool:
-        """Whether a call with `claims` may be in the lane; if so they count from now on, unless `record` is False."""
+    def fits(
+        self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], record: bool = True, declared: bool = True
+    ) -> bool:
+        """Whether the `call` with `claims` may be in the lane: see `StateKeys.admits`."""
         if lane.keys is None:
             lane.keys = StateKeys(self._apart)
-        return lane.keys.admits(claims, record)
+        return lane.keys.admits(claims, lane.calls[0] is call, record, declared)
 
     def take(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> bool:
         """Take the call's tickets; False, and nothing was changed, if a claim on a state key keeps it out."""
         held = (*claims, *call.after) if call.after else claims
-        if held and lane.shared and any(map(_may_be_of_state, held)) and not self.fits(lane, held):
-            return False
+        if lane.shared and (lane.keys is not None or any(map(_may_be_of_state, held))):
+            declared = call.tool is None or call.tool.claims is not None or not held
+            if not self.fits(lane, call, held, declared=declared):
+                return False
         self._note(lane, call, claims)
         call.state = _TAKE[call.state]
         lane.unfinished += 1
+        if not lane.shared:
+            tool: Any = call.tool
+            says = said_by_lonely(lane, call)
+            if says is not None and self._host.lent is None:
+                held = says
+            elif self.owned and tool.claims is None:
+                held = ()
+        if lane.shared or not self._host.approves or self._host.lent is not None:
+            self._take_all(call, held)
+        if call.stops or lane.control is not None or self._host.approves:
+            self._take_the_rest(lane, call)
+        return True
+
+    def answered(self, lane: LaneRecord, call: CallRecord) -> None:
+        """A call of `lane` was allowed to run: if it runs alone it takes its tickets now, for what it was allowed."""
+        if not lane.shared and self._host.lent is None:
+            tool: Any = call.tool
+            says = said_by_lonely(lane, call)
+            if says is None:
+                says = () if self.owned and tool.claims is None else call.claims
+            self._take_all(call, says if call.allowed is None else call.allowed)
+
+    def _take_all(self, call: CallRecord, held: tuple[Claim, ...]) -> None:
         if held:
             if len(self.tables) == 1:
                 self._take(call, self.tables[0], held)
             else:
-                for table, mine in self.by_table(_owner(call), held).items():
+                for table, mine in self.by_table(call.tool, held).items():
                     self._take(call, table, mine)
-        if call.stops or lane.control is not None or self._host.approves:
-            self._take_the_rest(lane, call)
-        return True
+        elif self._host.lent is not None:
+            self._take(call, self.tables[0], _PRESENT)
 
     def _note(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> None:
         call.claims = claims
@@ -412,6 +469,19 @@ class Admission:
         if ticket.missing:
             call.missing += 1
             call.asks_again = True
+            if not table.told and table.tenure is not None and table.tenure[1] > 1:
+                self._tell_of_undeclared(call, ticket)
+
+    def _tell_of_undeclared(self, call: CallRecord, ticket: Ticket) -> None:
+        """Say once who waits for another batch because a tool declares nothing, and no batch names its owner."""
+        for other in ticket.waits_for():
+            if other.batch_id != call.batch_id and (_declares_nothing(other) or _declares_nothing(call)):
+                ticket.table.told = True
+                self._host.held_up = call, other
+                if observer.measures:
+                    waits = WaitsForUndeclared(call.batch_id, call.call_index, other.batch_id, other.call_index)
+                    observer.tell(waits, self._host.telemetry)
+                return
 
     def must_wait(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> bool:
         """Whether something earlier may still change what the call's claims look at.
@@ -419,7 +489,7 @@ class Admission:
         A tool that looks again waits for calls of its own batch alone: it tells a change by others itself (RULES 18).
         """
         tool: Any = call.tool
-        if not any(table.delays(mine) for table, mine in self.by_table(tool.owner, looked_at).items()):
+        if not any(table.delays(mine) for table, mine in self.by_table(tool, looked_at).items()):
             return False
         if not tool.looks_again:
             return True
@@ -454,12 +524,19 @@ class Admission:
 
     def _in_all_tables(self, call: CallRecord, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
         found: dict[ClaimTable, tuple[Claim, ...]] = dict.fromkeys(self.tables, ())
-        found.update(self.by_table(_owner(call), claims))
+        found.update(self.by_table(call.tool, claims))
         return found
 
 
-def _owner(call: CallRecord) -> Any:
-    return None if call.tool is None else call.tool.owner
+def said_by_lonely(lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...] | None:
+    """What a call that runs alone in `lane` touches, where its tool says so and never shares a lane; None elsewhere."""
+    tool: Any = call.tool
+    return None if tool.claims is None or tool.declares else tuple(tool.claims_for(call.input, lane.bare))
+
+
+def _declares_nothing(call: CallRecord) -> bool:
+    tool = call.tool
+    return tool is not None and tool.claims is None and EVERYTHING in call.claims
 
 
 def _may_be_of_state(claim: Claim) -> bool:

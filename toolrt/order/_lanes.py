@@ -7,7 +7,9 @@ Rules.
        cannot join it, or by the seal, never by idleness.
     3. What the claims are is known when the lane's start state is.  A call whose claim on a state key conflicts
        with an earlier call of its lane opens a new lane then, and takes along what was behind it: it must see
-       the state that the earlier call leaves.  Only under `parallel` it stays where it is.
+       the state that the earlier call leaves.  A subtree claim on the root is a claim on every key; one that writes
+       has a lane of its own, so what runs inside such a call is alone, too.  Under `parallel` the call stays where it
+       is; so does one whose tool declares nothing, where a policy of your own puts it into a lane.
 
 The four policies here are functions ``(tool, input) -> bool``: whether the call may share a lane.  A policy of your
 own may also see the lane as it stands: see `toolrt.order.LaneRule`.
@@ -20,6 +22,7 @@ from typing import Any
 
 from toolrt._plain import at_once
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, FieldClaims, Mode, State, Tool
+from toolrt.model._claim import claims_in_words
 
 __all__ = [
     "LANE_POLICIES",
@@ -103,17 +106,22 @@ def may_go_stale(tool: Tool, shared: bool) -> bool:
 
 def stale_claims_text(held: Sequence[Claim], missing: Claim) -> str:
     """The error of a call that holds `held` and is refused because its claims have grown by `missing`."""
-    holds = ", ".join(map(str, held)) or "nothing"
+    holds, now = claims_in_words(*held), claims_in_words(missing)
     remedy = "nothing was run: send the call again; its tool can say what its claims look at (claims_after)"
-    return f"when it was ordered its claims were {holds}; now that it could start it claims {missing} too; {remedy}"
+    return f"when it was ordered its claims were {holds}; now that it could start it claims {now} too; {remedy}"
 
 
-def touched_by(tool: Tool, input: Mapping[str, Any], state: State) -> tuple[Claim, ...] | None:
+def touched_by(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) -> tuple[Claim, ...] | None:
     """What a child with this `input` and `state` touches at most; None: just what it claims among its siblings.
 
-    A tool that runs alone and says what it touches needs from the parent of a sub-batch no more than this.
+    A tool that says what it touches needs from the parent of a sub-batch no more than this, also where it is not
+    `shared`: because it runs alone, or because the lane policy puts it alone.
     """
-    return tool.claims_for(input, state) if tool.alone and tool.claims is not None else None
+    if shared and not tool.alone:
+        return None
+    if tool.claims is not None:
+        return tool.claims_for(input, state)
+    return () if not tool.alone and tool.is_safe(input) else None
 
 
 #: What a claim must cover to touch every state key.
@@ -127,25 +135,38 @@ class StateKeys:
         apart: whether conflicting calls are kept apart at all; `parallel` never does.
     """
 
-    __slots__ = ("_apart", "_keys", "_subtrees")
+    __slots__ = ("_apart", "_keys", "_subtrees", "alone")
 
     def __init__(self, apart: bool = True) -> None:
         self._apart = apart
+        #: Whether the lane's only call writes everything: no other may join it.
+        self.alone = False
         self._keys: dict[tuple[Any, ...], Mode] = {}
         self._subtrees: list[Claim] = []
 
-    def admits(self, claims: Iterable[Claim], record: bool = True) -> bool:
+    def admits(self, claims: Iterable[Claim], first: bool, record: bool = True, declared: bool = True) -> bool:
         """Whether a call with `claims` may join; if so, its claims count from now on, unless `record` is False.
 
-        A call that claims everything always may: it stays in its lane, and those behind it are kept apart.
+        A subtree claim on the root covers every key, so it is held against the claims on keys like any other.
+
+        Args:
+            claims: the call's, of any kind.
+            first: whether the lane has no call before it.
+            record: whether those behind it are kept apart from it.
+            declared: whether its tool says what it touches.  One that does not stays where a lane policy put it.
         """
         if not self._apart:
             return True
+        if self.alone and declared:
+            return False
         mine = [claim for claim in claims if (claim.resource[0] == STATE_KEY if claim.resource else claim.subtree)]
         if not mine:
             return True
-        if any(claim.resource and self._conflicts(claim) for claim in mine):
-            return False
+        if declared:
+            everything = any(claim.mode is WRITE and not claim.resource for claim in mine)
+            if (everything and not first) or any(map(self._conflicts, mine)):
+                return False
+            self.alone = everything and record
         for claim in mine if record else ():
             if claim.subtree:
                 if claim not in self._subtrees:

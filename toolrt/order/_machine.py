@@ -111,6 +111,7 @@ class Machine:
         self.prefers = prefers
         #: Lets calls into their lanes, and takes their tickets.
         self.admission = Admission(self, questions, tables, apart)
+        self.held_up: tuple[CallRecord, CallRecord] | None = None
         #: The batch's telemetry; None: it has none.
         self.telemetry: EventListener | None = None
         self.state = BatchState.OPEN
@@ -272,6 +273,7 @@ class Machine:
     def allowed(self, lane: LaneRecord, call: CallRecord) -> None:
         """The approval check has allowed the call of `lane`."""
         call.happen(CallMove.ALLOW)
+        self.admission.answered(lane, call)
         self.ready_if_granted(lane, call)
 
     def ready_if_granted(self, lane: LaneRecord, call: CallRecord) -> None:

@@ -1,8 +1,8 @@
 """Merges the modifiers of a lane into the state, in call order, and refuses stale ones.
 
 Rules.
-    1. A modifier is applied once, in (call_index, position) order.  One that raises, or gives something else than a
-       State, changes nothing and is named; the merge goes on.
+    1. A modifier is applied once, in (call_index, position) order.  One that raises, is interrupted by Ctrl-C, or gives
+       something else than a State, changes nothing and is named; the merge goes on.
     2. A call is *stale* when it read a part of ``ctx.state``, an earlier call of its lane changed that part, and a
        modifier of the call sets it without reading it from the state that the modifier is given.  None of the modifiers
        of a stale call may apply: they would undo the earlier change.
@@ -52,6 +52,8 @@ class AppliedModifier:
     reads: StateReads
     #: The state that it left.
     after: State
+    #: The Ctrl-C or exit that came up in it; None: none did.
+    exit_asked: BaseException | None = None
 
     def sets_json(self) -> list[list[Any]]:
         """The parts that it set, as JSON: kind, name, and the value that is there now, if one is."""
@@ -74,13 +76,26 @@ class MergedCall:
     #: One for each, in order.
     modifiers: tuple[AppliedModifier, ...]
 
+    @property
+    def exit_asked(self) -> BaseException | None:
+        """The first Ctrl-C or exit that came up in its modifiers; None: none did."""
+        return next((one.exit_asked for one in self.modifiers if one.exit_asked is not None), None)
+
 
 def applied(modifiers: Iterable[Modifier], state: State, tool: Tool | None) -> MergedCall:
     """What the `modifiers` of one call of `tool` do to `state`, one after the other."""
     before, done = state, []
     for modifier in modifiers:
         reads = StateReads()
-        after = _result(modifier, watched(state, reads), tool)
+        try:
+            after = _result(modifier, watched(state, reads), tool)
+        except BaseException as error:  # noqa: ASYNC103  an exit: it goes out when the batch is left
+            exit_asked = asks_to_exit(error)
+            if exit_asked is None:
+                raise
+            text = f"it was interrupted by {type(exit_asked).__name__}"
+            done.append(AppliedModifier(text, frozenset(), reads, state, exit_asked))
+            continue  # noqa: ASYNC104
         if isinstance(after, str):
             done.append(AppliedModifier(after, frozenset(), reads, state))
             continue
@@ -172,6 +187,8 @@ def are_applied(state: State, calls: Iterable[CallRecord]) -> bool:
 def merged(lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
     """The state of `lane` after the modifiers of `calls`, which may be given in any order.
 
+    What the modifiers of each call did stands in its record then.
+
     Ordering: modifiers apply by call_index, and those of one call in the order in which it gave them.
     """
     done: list[tuple[int, int]] = []
@@ -179,7 +196,7 @@ def merged(lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
     for call in sorted(calls, key=_call_index):
         known = call.merged
         mine = known if known is not None and known.before is state else applied(call.modifiers, state, call.tool)
-        state = mine.after
+        call.merged, state = mine, mine.after
         for position, modifier in enumerate(mine.modifiers):
             if modifier.refused is None:
                 done.append((call.call_index, position))

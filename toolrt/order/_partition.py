@@ -81,9 +81,10 @@ def _planned(calls: Sequence[ToolCall], registry: Registry, state: State, policy
         shared = choice is not LaneChoice.ALONE
         claims = (*claims_of(tool, call.input, state, shared), *looked_at_by(tool, call.input, state, shared))
         joins = choice is LaneChoice.JOIN and lanes and lanes[-1][0]
-        if not (joins and keys.admits(claims)):
+        declared = tool.claims is not None or not claims
+        if not (joins and keys.admits(claims, False, declared=declared)):
             lanes.append((shared, []))
             keys = StateKeys(apart)
-            keys.admits(claims)
+            keys.admits(claims, True, declared=declared)
         lanes[-1][1].append(call)
     return [Lane(index, shared, tuple(members)) for index, (shared, members) in enumerate(lanes)]

@@ -7,7 +7,7 @@ instruction needs to be carried out: claims, tickets, a result, what was read an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from toolrt._plain import counted
@@ -63,6 +63,8 @@ class Siblings(list["CallRecord"]):
 
     #: How many of them run at once.
     limit: float = math.inf
+    #: Whose batch it is; None: it has no owner.
+    owner: Hashable | None = None
 
 
 class CallRecord:
@@ -75,6 +77,8 @@ class CallRecord:
     state: CallState = CallState.PLACED
     #: Whether it may overlap its neighbours.
     safe: bool = False
+    #: Whether its result was looked at before it was handed to a reader.
+    is_seen: bool = False
     tool: Tool | None = None
     #: The call whose tool opened the batch, if one did.
     parent: CallRecord | None = None
@@ -109,6 +113,8 @@ class CallRecord:
     stops: bool = False
     #: The scope it runs in, if something may have to cancel it alone.  It belongs to the shell.
     scope: Any = None
+    #: Whether its tool's first line was reached, as far as the bridge to asyncio knows.
+    has_begun: bool = True
     result: ToolResult | None = None
     #: Modifiers of a call that returned, until its lane has ended.
     modifiers: tuple[Modifier, ...] = ()
@@ -258,8 +264,6 @@ class LaneRecord:
     decided: int = 0
     so_far: State | None = None
     deciding: bool = False
-    #: Whether a modifier asked to exit: then no modifier of the lane applies.
-    given_up: bool = False
     #: The call at which it stands still, whose claims are not known yet.
     stands_at: CallRecord | None = None
     #: How many of its calls have been let in, or refused.
@@ -403,7 +407,10 @@ class TrackedCall:
     def results(self) -> list[ToolResult]:
         """Its result in a list, once that is fixed; else an empty one."""
         result = self._record.result
-        return [] if result is None else [result]
+        if result is None:
+            return []
+        self._record.is_seen = True
+        return [result]
 
     @property
     def modifiers(self) -> tuple[Modifier, ...]:

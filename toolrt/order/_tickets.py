@@ -22,10 +22,11 @@ held against every living group: O(living) each, exact all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import repeat
 from typing import Any
+from weakref import WeakValueDictionary
 
 from toolrt import probe
 from toolrt.errors import InternalError
@@ -122,6 +123,20 @@ class ClaimTable:
         self._outside: dict[Ticket, None] = {}
         #: The run of an event loop whose batches take tickets here, and how many of them are open; None: no run.
         self.tenure: tuple[object, int] | None = None
+        #: Whether it was told that a call waits for an undeclared tool of another batch: once is enough.
+        self.told = False
+        #: Where the lanes of batches of one owner order themselves, while there are such batches.
+        self._owners: WeakValueDictionary[Hashable, ClaimTable] = WeakValueDictionary()
+        self._owned = 0
+
+    def of_owner(self, owner: Hashable) -> ClaimTable:
+        """The table in which the lanes of the batches of `owner` order themselves, as long as one refers to it."""
+        found = self._owners.get(owner)
+        if found is None:
+            self._owned += 1
+            name = owner if isinstance(owner, str) else f"owner {self._owned}"
+            found = self._owners[owner] = ClaimTable(f"{name} in {self.name}")
+        return found
 
     def clear(self) -> None:
         """Forget every ticket: the calls that took them are gone, and will give none back."""
@@ -129,6 +144,7 @@ class ClaimTable:
         self._ghosts = 0
         self._open = None
         self._outside = {}
+        self._owners.clear()
 
     @property
     def busy(self) -> bool:

@@ -18,10 +18,12 @@ from typing import Any, Protocol, cast
 
 import trio
 
+from toolrt._aside import Aside
 from toolrt._plain import json_copy
 from toolrt.errors import asks_to_exit
 from toolrt.events import ApprovalAnswered, ApprovalAsked, ApprovalAwaited, observer
 from toolrt.model import Allow, ApprovalRequest, Approve, Claim, Deny, Outcome, Rewrite, Tool, covers, decision
+from toolrt.model._claim import claims_in_words
 from toolrt.order import (
     CallRecord,
     CallState,
@@ -73,6 +75,7 @@ class Approval:
         self._engine = engine
         self.lane = lane
         self._approve = approve
+        self._aside = Aside()
         #: The check of this lane, once its first call is asked for.
         self._check: Approve | None = None
 
@@ -101,7 +104,9 @@ class Approval:
             if self._check is None:
                 of_lane = getattr(self._approve, "for_lane", None)
                 self._check = self._approve if of_lane is None else cast(Approve, asked(of_lane))
-            answer = asked(self._check, request)
+            # One that is made for a lane knows itself what takes its time.
+            of_lane = self._check is not self._approve
+            answer = asked(self._check, request) if of_lane else asked(self._aside.ask, self._check, request)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             if asks_to_exit(error) is not None:
                 engine.abort(error)
@@ -172,8 +177,8 @@ class Approval:
         except Exception as error:
             return f"the approval narrows the call to what are no claims ({type(error).__name__})"
         if excess:
-            holds = ", ".join(map(str, held)) or "nothing"
-            return f"the approval narrows the call to {excess[0]}, the call holds {holds}"
+            narrowed, holds = claims_in_words(excess[0]), claims_in_words(*held)
+            return f"the approval narrows the call to {narrowed}, the call holds {holds}"
         call.allowed = within
         return None
 
@@ -186,7 +191,7 @@ class Approval:
             return "the rewritten input is nested too deeply"
         arguments = tool.decode(rewritten)
         if isinstance(arguments, list):
-            return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
+            return f"the rewritten input does not fit: {arguments}"
         lane = self.lane
         state = lane.bare
         if may_go_stale(tool, lane.shared):
@@ -197,14 +202,16 @@ class Approval:
         else:
             wanted, held = claims_of(tool, rewritten, state, lane.shared), call.claims
         if call.allowed is not None:
-            wanted, held = touched_by(tool, rewritten, state) or (), call.allowed
+            wanted, held = touched_by(tool, rewritten, state, lane.shared) or (), call.allowed
         for claim in wanted:
             if not covers(held, claim):
-                holds = ", ".join(map(str, held)) or "nothing"
-                return f"the rewritten input claims {claim}, the call holds {holds}"
+                holds = claims_in_words(*held)
+                return f"the rewritten input claims {claims_in_words(claim)}, the call holds {holds}"
         for claim in looked_at_by(tool, rewritten, state, lane.shared):
             if not covers((*call.after, *call.claims), claim):
-                return f"the claims of the rewritten input look at {claim}, which the call does not hold"
+                return (
+                    f"the claims of the rewritten input look at {claims_in_words(claim)}, which the call does not hold"
+                )
         stops = tool.may_stop(rewritten)
         if stops and not call.stops:
             return "the rewritten input stops the batch when it fails, the call's own does not"

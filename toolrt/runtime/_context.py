@@ -224,6 +224,16 @@ class ToolContext:
         """
         return self._host.read_budget
 
+    @property
+    def max_result(self) -> int | None:
+        """How many characters the call's result may have; None is any number.
+
+        What is longer loses its middle.  A tool that answers less, and says how to get the rest, serves a model better.
+        """
+        tool: Any = self._call.tool
+        own: int | None = None if tool is None else tool.max_result
+        return self._host.max_result if own is None else own
+
     # Sub-batches
 
     @protected

@@ -7,7 +7,8 @@ Rules.
        it interrupted, or timed out if its own scope caught it; the rest of what it raised goes into the error.
     3. A cancel from outside outranks the call's own timeout.
     4. Results are prompt: a thread that cannot be stopped is waited for after its result is fixed.  Until it has
-       ended, the call keeps its tickets and its slot.
+       ended, the call keeps its tickets and its slot.  Where nothing has seen the result by then, it says how the
+       thread ended: a call that a cancel interrupted, and whose thread returned, is OK.
     5. Cancellation belongs to Trio: after the bookkeeping it is passed on.
     6. What a tool leaves running in a sub-batch is cancelled, and the call has ended when that has.
 """
@@ -25,7 +26,7 @@ from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
 from toolrt.model import Outcome, Tool, ToolOutput
-from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, _footprints, may_go_stale
+from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, Status, _footprints, may_go_stale
 from toolrt.runtime._caller import RUNNING_CALL
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
@@ -42,6 +43,13 @@ T = TypeVar("T")
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START.leads, Outcome.OK
 _SETTLED = (CallState.DROPPED, CallState.LINGERING)
+
+# What the result of a call says of its thread, and what it says instead once the thread has ended.
+_STILL_RUNS = "; its thread cannot be stopped and still runs"
+_HAS_ENDED = "; its thread could not be stopped and ran on"
+
+# What asyncio says, or Trio's own functions, where a task of asyncio awaits Trio.
+_OF_TRIO = ("Task got bad yield", "must be called from async context")
 
 # What Trio and asyncio say where a task of Trio's awaits asyncio.
 _OF_ASYNCIO = ("unrecognized yield message", "Trio got an unknown message", "no running event loop")
@@ -68,6 +76,9 @@ class ExecutionHost(CallHost, Protocol):
 
     def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
         """Fix the result of a call that returned `output`."""
+
+    def amend(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Replace a result that nothing has seen yet."""
 
     def abort(self, error: BaseException) -> None:
         """Cancel the batch, and let `error` out when it is left."""
@@ -223,9 +234,15 @@ async def _execute_guarded(
 
 async def _call(call: CallRecord, tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
     if thread is not None:
-        # In a list, because Trio has an error of its own for a function that gives a coroutine.
         limiter = cast(trio.CapacityLimiter, thread)
-        [value] = await trio.to_thread.run_sync(lambda: [function()], abandon_on_cancel=True, limiter=limiter)
+        try:
+            await trio.to_thread.run_sync(lambda: thread.run(function), abandon_on_cancel=True, limiter=limiter)
+        except trio.Cancelled:  # noqa: ASYNC103  a call that returned is OK, and its scope stays cancelled
+            if not thread.returned:
+                raise
+            with trio.CancelScope(shield=True):
+                await thread.ended.wait()
+        [value] = thread.returned
     elif tool.is_async:
         return await _answer(call, function())
     else:
@@ -296,6 +313,8 @@ def _error_of(tool: Any, error: BaseException) -> str:
     text: str = tool.describe_error(error)
     if isinstance(error, TypeError | RuntimeError) and any(sign in str(error) for sign in _OF_ASYNCIO):
         text += " (A tool that awaits asyncio is made with @toolrt.aio.tool, and toolrt.aio awaits its batch.)"
+    elif isinstance(error, RuntimeError) and any(sign in str(error) for sign in _OF_TRIO):
+        text += " (A tool that awaits Trio is made with @toolrt.tool; one made with @toolrt.aio.tool awaits asyncio.)"
     return text
 
 
@@ -312,7 +331,7 @@ async def _failed(
         raise error  # the whole Trio run is torn down: there is nothing left to answer to
     cancelled, rest = (None, None) if error is None else split_cancelled(error)
     exit_asked = asks_to_exit(rest)
-    running = "" if thread is None or not thread.running else "; its thread cannot be stopped and still runs"
+    running = "" if thread is None or not thread.running else _STILL_RUNS
     tool: Any = call.tool
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
     call.ended_at = trio.current_time()
@@ -329,6 +348,9 @@ async def _failed(
         run.abort(exit_asked)
     elif dropped:
         pass
+    elif cancelled is not None and not call.has_begun:
+        why = f"not started: {run.cancel_reason or 'its call was cancelled'}"
+        run.settle(call, Outcome.NOT_STARTED, None, why)
     elif timed_out is not None and cancelled is None:
         after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
         run.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
@@ -350,11 +372,34 @@ async def _failed(
         run.reader.tell()
         with trio.CancelScope(shield=True):
             await thread.ended.wait()
+        if call.status is not Status.YIELDED and not call.is_seen and call.listener is None:
+            _say_how_it_ended(run, call, thread)
     if call.inside is not None:
         await call.inside.wait_ended()
     run.machine.finish(lane, call)
     if cancelled is not None and trio.current_effective_deadline() == -math.inf:
         raise cancelled
+
+
+def _say_how_it_ended(run: ExecutionHost, call: CallRecord, thread: _Thread) -> None:
+    """Let a result that nothing has seen say how the thread ended that went on after it was fixed."""
+    result: Any = call.result
+    outcome, content = result.outcome, result.content
+    error: str | None = str(result.error).replace(_STILL_RUNS, _HAS_ENDED)
+    if outcome is Outcome.INTERRUPTED and thread.raised is not None and split_cancelled(thread.raised)[0] is None:
+        outcome, error = Outcome.ERROR, _error_of(call.tool, thread.raised)
+    elif outcome is Outcome.INTERRUPTED and thread.returned:
+        [value] = thread.returned
+        if not isinstance(value, ToolOutput):
+            outcome, content, error = _OK, value, None
+        elif not value.modifiers:  # those of a call that was interrupted do not apply
+            outcome, content, error = Outcome.OK if value.error is None else Outcome.ERROR, value.content, value.error
+    if outcome is _OK:
+        try:
+            check_answer(content)
+        except Exception as refused:
+            outcome, content, error = Outcome.ERROR, None, _error_of(call.tool, refused)
+    run.amend(call, outcome, content, error)
 
 
 @attrs.define(eq=False)
@@ -369,6 +414,18 @@ class _Thread:
     running: bool = attrs.field(default=False, init=False)
     #: Set when the thread has ended.
     ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+    #: What the tool returned, once it has; Trio throws it away where a cancel comes in the same tick.
+    returned: list[Any] = attrs.field(factory=list, init=False)
+    #: What it raised; None: nothing.
+    raised: BaseException | None = attrs.field(default=None, init=False)
+
+    def run(self, function: Callable[[], Any]) -> None:
+        """Run the tool, in the thread."""
+        try:
+            self.returned.append(function())
+        except BaseException as error:
+            self.raised = error
+            raise
 
     async def acquire_on_behalf_of(self, borrower: object) -> None:
         await self._limiter.acquire_on_behalf_of(borrower)

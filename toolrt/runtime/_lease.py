@@ -17,10 +17,19 @@ from typing import Any, Protocol, cast
 
 import trio
 
-from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
-from toolrt.order import CallRecord, CallState, ClaimTable, LaneRecord, LentSlot, Machine, Slots, Status
+from toolrt.model._claim import claims_in_words
+from toolrt.order import (
+    CallRecord,
+    CallState,
+    ClaimTable,
+    LaneRecord,
+    LentSlot,
+    Machine,
+    Slots,
+    Status,
+)
 from toolrt.runtime._caller import refuse_other_run
 
 __all__ = ["DEEPEST", "Lease", "lease_of", "refuse_inside"]
@@ -41,10 +50,7 @@ def refuse_inside(opener: CallRecord | None, batch_id: str, tables: Sequence[Cla
 
     Raises:
         BatchClosed: `opener`, or a call around it, holds claims in one of `tables`.
-        DefinitionRefused: `opener` runs early (`toolrt.runtime._speculation`).
     """
-    if probe.speculates:
-        probe.refuse_effect("another batch")
     while opener is not None:
         if opener.status is Status.EXECUTING and any(ticket.table in tables for ticket in opener.tickets):
             holder = f"call {opener.call_index} of batch {opener.batch_id}"
@@ -105,6 +111,7 @@ class Lease:
         self.call = call
         self.outer = outer
         self._machine = machine
+        self._lane = lane
         self._token = token
         if outer is not None:
             slots: Slots = outer.slot.slots
@@ -215,6 +222,19 @@ class Lease:
 
     # Claims
 
+    @property
+    def lends_unheld(self) -> bool:
+        """Whether the parent is alone among its owner's calls only, and so lends claims for which it has no tickets."""
+        owned = self._machine.admission.owned if self.outer is None else self.outer.lends_unheld
+        return owned and not self._lane.shared and cast(Tool, self.call.tool).claims is None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing runs beside the parent, nor beside those around it, but calls of its own sub-batches."""
+        lane = self._lane
+        alone = not lane.shared or (lane.keys is not None and lane.keys.alone)
+        return alone and (self.outer is None or self.outer.is_alone)
+
     def table(self, theirs: ClaimTable) -> ClaimTable:
         """The table in which children order what, outside, `theirs` orders."""
         table = self._tables.get(theirs)
@@ -232,11 +252,11 @@ class Lease:
             there = here.get(table, ())
             for claim in claims:
                 if not covers(there, claim):
-                    holds = ", ".join(map(str, there)) or "nothing"
+                    holds = claims_in_words(*there)
                     if table not in here and held:
                         holds = "nothing there: those resources have another owner"
                     return (
-                        f"it claims {claim}, and call {call.call_index} of batch {call.batch_id} "
+                        f"it claims {claims_in_words(claim)}, and call {call.call_index} of batch {call.batch_id} "
                         f"({call.name}), inside which it would run, holds {holds}"
                     )
         return None

@@ -17,6 +17,7 @@ from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import ClaimsStale, ModifiersRefused, observer
 from toolrt.model import Claim, Outcome, Tool, ToolOutput, covers
+from toolrt.model._claim import claims_in_words
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     CallRecord,
@@ -119,8 +120,8 @@ class ToolQuestions:
             self.machine.holds(lane, call)
             return
         if call.rewritten:
-            holds = ", ".join(map(str, call.claims)) or "nothing"
-            why = f"denied: the rewritten input claims {missing[0]}, the call holds {holds}"
+            holds = claims_in_words(*call.claims)
+            why = f"denied: the rewritten input claims {claims_in_words(missing[0])}, the call holds {holds}"
             self._results.settle(call, Outcome.DENIED, None, why)
         else:
             self._results.settle(call, Outcome.ERROR, None, stale_claims_text(call.claims, missing[0]))
@@ -150,9 +151,13 @@ class ToolQuestions:
     def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why a child may not have these claims; None if its parent covers them."""
         tool = cast(Tool, call.tool)
-        touched = call.allowed = touched_by(tool, call.input, lane.bare)
+        touched = call.allowed = touched_by(tool, call.input, lane.bare, lane.shared)
         wanted = self.machine.admission.by_owner(tool.owner, claims if touched is None else touched)
-        return cast(Lease, self._lease).refusal(wanted)
+        lease = cast(Lease, self._lease)
+        refusal = lease.refusal(wanted)
+        if refusal is None and touched is None and not lane.shared and not lease.is_alone:
+            return "it declares nothing, so it runs alone, and the call inside which it would run does not"
+        return refusal
 
     def stale_claims(self, lane: LaneRecord, call: CallRecord, refused: bool) -> list[Claim]:
         """What the call would claim now and does not hold; a recorder hears of it, and what its claims look at.
@@ -187,14 +192,11 @@ class ToolQuestions:
         output = cast(ToolOutput, call.undecided)
         before = lane.start if lane.so_far is None else lane.so_far
         stale = None
-        try:
-            call.merged = applied(call.modifiers, before, call.tool)
-        except BaseException as error:  # noqa: ASYNC103  a modifier asks to exit: it goes out when the batch is left
-            lane.given_up = True
-            self._results.abort(error)
-        else:
-            if call.reads is not None:
-                stale = stale_part(call.merged, call.reads, lane.start if call.saw is None else call.saw)
+        call.merged = applied(call.modifiers, before, call.tool)
+        if call.merged.exit_asked is not None:
+            self._results.abort(call.merged.exit_asked)
+        if call.reads is not None:
+            stale = stale_part(call.merged, call.reads, lane.start if call.saw is None else call.saw)
         if stale is None:
             self._results.fix_result(call, output)
             return

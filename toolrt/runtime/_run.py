@@ -10,15 +10,18 @@ Rules.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import math
+import warnings
+from collections.abc import Hashable
 from typing import Any, cast
 
 import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import BatchClosed
+from toolrt.errors import BatchClosed, UndeclaredWarning
 from toolrt.events import (
     BatchLeft,
     BatchOpened,
@@ -29,17 +32,23 @@ from toolrt.events import (
     observer,
 )
 from toolrt.model import (
+    EVERYTHING,
+    READ,
+    WRITE,
     Approve,
     BatchOutcome,
+    Claim,
     Modifier,
     Outcome,
     Registry,
     ResultReady,
     State,
+    Tool,
     ToolCall,
     ToolOutput,
     ToolResult,
 )
+from toolrt.model._bounded import bounded
 from toolrt.model._invalid_call import invalid_call_text
 from toolrt.model._tool import decoded
 from toolrt.model._watched_state import bare_state, parts_json
@@ -63,6 +72,7 @@ from toolrt.order import (
     merged,
     parallel,
     policy_name,
+    said_by_lonely,
     shares_a_lane,
 )
 from toolrt.runtime._after_lane import tell_services
@@ -98,6 +108,7 @@ class BatchRun:
         events: whether that reader wants the events of toolrt's own tools.
         lease: what the call lends inside which it runs; None for a batch that is no sub-batch.
         path: its place among the sub-batches of its outermost batch: call_index, number of the sub-batch, and so on.
+        owner: whose batch it is; None: it has no owner.
     """
 
     # Few batches are observed or cut short, so most defaults stand on the class.
@@ -127,6 +138,9 @@ class BatchRun:
     #: Set when the lane that runs is over, and when there is another lane or there will be none.
     _over: trio.Event | None = None
     _news: trio.Event | None = None
+    #: The lane's place among those of the batch's owner, and what is set when its turn comes or the batch is cancelled.
+    _turns: tuple[Ticket, ...] = ()
+    _turn: trio.Event | None = None
 
     def __init__(
         self,
@@ -138,6 +152,7 @@ class BatchRun:
         events: bool,
         lease: Lease | None,
         path: tuple[int, ...],
+        owner: Hashable | None = None,
     ) -> None:
         self.settings = settings
         self.batch_id = batch_id
@@ -150,8 +165,8 @@ class BatchRun:
         self.registry = settings.registry
         self.services_of = settings.services_of
         self.hooks = settings.hooks
-        self.limit = settings.limit
-        self.timeout = settings.timeout
+        self.limit, self.timeout = settings.limit, settings.timeout
+        self.max_result = settings.max_result if lease is None else None
         budget = (state if type(state) is State else bare_state(state)).context_budget
         #: How many tokens one read may answer; None is any number.  Fixed here (RULES 23).
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
@@ -172,7 +187,10 @@ class BatchRun:
             path,
             settings.slots is not None,
         )
+        if lease is not None and lease.lends_unheld:
+            self.machine.admission.order_outside()
         self.records = self.machine.calls
+        self.records.owner = owner
         #: The Trio run that the batch belongs to.
         self.token = trio.lowlevel.current_trio_token()
         self.reader = Reader(self.machine, self.token, listens)
@@ -233,8 +251,8 @@ class BatchRun:
         machine = self.machine
         tool = record.tool = self.registry.get(call.name)
         if observer.listens:
-            submitted = CallSubmitted(self.batch_id, record.call_index, call.call_id, call.name, call.input)
-            observer.tell(submitted, self.telemetry)
+            asked = record.call_index, call.call_id, call.name, call.input
+            observer.tell(CallSubmitted(self.batch_id, *asked), self.telemetry)
         record.input, arguments = decoded(call, tool, self.registry)
         if tool is not None and tool.stops_batch is not False:
             record.stops = tool.may_stop(record.input)
@@ -256,7 +274,7 @@ class BatchRun:
 
     def seal(self) -> None:
         """Say that no further call will come: see `Batch.seal`."""
-        if self.machine.state is BatchState.SEALED or self.machine.state is BatchState.ENDING:
+        if self.machine.state in (BatchState.SEALED, BatchState.ENDING):
             return
         self.refuse_other_run("be sealed")
         if self.outcome is None:
@@ -274,18 +292,27 @@ class BatchRun:
             call.modifiers = ()
         if probe.implied is not None:
             _footprints.settles(call)
-        asked = call.call
+        self._fix(call, outcome, content, error)
+        if call.listener is not None:
+            call.listener(ResultReady(cast(ToolResult, call.result)))
+        self._wake_reader()
+
+    def amend(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Replace a result that nothing has seen yet: the call's thread could not be stopped, and has ended since."""
+        self._fix(call, outcome, content, error)
+
+    def _fix(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        asked, tool = call.call, call.tool
+        most = self.max_result if tool is None or tool.max_result is None else tool.max_result
+        if most is not None and (error is not None or type(content) is not str or len(content) > most):
+            content, error = bounded(content, most), bounded(error, most)
         call.result = ToolResult(
             asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
         )
         if observer.listens:
             reads = None if call.reads is None else parts_json(call.reads.parts)
-            modifiers = len(call.modifiers)
-            settled = CallSettled(self.batch_id, call.call_index, outcome.value, content, error, modifiers, reads)
-            observer.tell(settled, self.telemetry)
-        if call.listener is not None:
-            call.listener(ResultReady(call.result))
-        self._wake_reader()
+            about = outcome.value, content, error, len(call.modifiers), reads
+            observer.tell(CallSettled(self.batch_id, call.call_index, *about), self.telemetry)
 
     def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
         """Fix the result of a call that the machine answers."""
@@ -293,8 +320,7 @@ class BatchRun:
 
     def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
         """Fix the result of a call that returned `output`."""
-        outcome = Outcome.OK if output.error is None else Outcome.ERROR
-        self.settle(call, outcome, output.content, output.error)
+        self.settle(call, Outcome.OK if output.error is None else Outcome.ERROR, output.content, output.error)
         if output.error is not None and call.stops:
             self.machine.stop(call)
 
@@ -358,6 +384,8 @@ class BatchRun:
         if self.cancel_reason is not None or self.outcome is not None:
             return
         self.machine.cancel(reason, outside)
+        if self._turn is not None:
+            self._turn.set()
         if self.hook_scope is not None:
             self.hook_scope.cancel()
         self._wake_reader()
@@ -391,6 +419,8 @@ class BatchRun:
         machine = self.machine
         try:
             while machine.current + 1 < len(machine.lanes) or await self._wait_lane():
+                if machine.admission.owned and machine.cancel_reason is None:
+                    await self._wait_turn(machine.lanes[machine.current + 1])
                 try:
                     if machine.cancel_reason is None:
                         await self._run_lane()
@@ -403,6 +433,7 @@ class BatchRun:
                         await tell_services(self, lane)  # noqa: ASYNC102  cut short: the batch is cancelled
                     raise
                 lane = self._merge()
+                self._give_turn()
                 if self._tells:
                     try:
                         await tell_services(self, lane)
@@ -410,6 +441,7 @@ class BatchRun:
                         self.give_up(error)
                         raise
         finally:
+            self._give_turn()
             while machine.current + 1 < len(machine.lanes):
                 machine.pass_over(self.state)
                 self._merge()
@@ -431,6 +463,46 @@ class BatchRun:
             finally:
                 self._news = None
         return True
+
+    async def _wait_turn(self, lane: LaneRecord) -> None:
+        """Wait until the `lane` may run beside those of its owner's other batches, or the batch is cancelled.
+
+        A call whose tool declares nothing is alone among the calls of one owner, so its lane waits for all before it.
+        So does one that claims everything, because a call that declares nothing may run inside it.
+
+        Checkpoint: if it has to wait.
+        """
+        self._turn = turn = trio.Event()
+        owner = self.records.owner
+        try:
+            lane.bare = bare_state(self.state)
+            first = lane.calls[0]
+            tool = cast(Tool, first.tool)
+            if lane.shared:
+                lonely = tool.claims is not None and EVERYTHING in tool.claims_for(first.input, lane.bare)
+            else:
+                lonely = said_by_lonely(lane, first) is None
+            claims = (Claim("calls", WRITE if lonely else READ),)
+            self._turns = tuple(
+                table.of_owner(owner).take(claims, lane.calls[0], lambda call: self._look_for_turn())
+                for table in self.settings.tables
+            )
+            if not all(ticket.ready for ticket in self._turns):
+                await turn.wait()
+        except BaseException as error:
+            self.give_up(error)
+            raise
+        finally:
+            self._turn = None
+
+    def _look_for_turn(self) -> None:
+        if self._turn is not None and all(ticket.ready for ticket in self._turns):
+            self._turn.set()
+
+    def _give_turn(self) -> None:
+        turns, self._turns = self._turns, ()
+        for ticket in turns:
+            ticket.release()
 
     async def _run_lane(self) -> None:
         """Run the next lane until all its calls have ended and it is closed.
@@ -473,13 +545,7 @@ class BatchRun:
         if probe.implied is not None:
             by_itself = not self._tells and self.lease is None
             _footprints.merges(self.batch_id, lane, self.state, by_itself)
-        try:
-            self._apply(lane)
-        except (KeyboardInterrupt, SystemExit) as error:
-            # In a modifier: none of the lane's modifiers is applied.
-            lane.given_up = True
-            self._apply(lane)
-            self.abort(error)
+        self._apply(lane)
         machine.merged(lane, self.state)
         if self.lease is not None:
             self.lease.note_changes(machine.path, lane)
@@ -492,8 +558,6 @@ class BatchRun:
         return lane
 
     def _apply(self, lane: LaneRecord) -> None:
-        if lane.given_up:
-            lane.modified = []
         if not lane.modified:
             return
         lane.told = merged(lane.index, self.state, lane.modified)
@@ -501,6 +565,8 @@ class BatchRun:
         if self.lease is not None:
             self.applied += [self.records[call].modifiers[position] for call, position in lane.told.applied]
         for call in lane.modified:
+            if call.merged is not None and call.merged.exit_asked is not None:
+                self.abort(call.merged.exit_asked)
             call.modifiers = ()
             call.merged = None
         lane.modified = []
@@ -532,6 +598,8 @@ class BatchRun:
             self.opener = self.lease.call
         else:
             self.opener = RUNNING_CALL.get()
+            # A batch that a tool opens is not ordered by owner: its lanes might wait for the very call that opened it.
+            self.machine.admission.owned = self.records.owner is not None and self.opener is None
             if self.opener is not None:
                 refuse_inside(self.opener, self.batch_id, self.settings.tables)
             with TABLES_LOCK:
@@ -550,11 +618,10 @@ class BatchRun:
             observer.measure_with(self.telemetry)
         if observer.listens:
             parent = None if self.lease is None else [self.lease.call.batch_id, self.lease.call.call_index]
-            policy, slots = (
-                policy_name(settings.policy),
-                None if settings.slots is None else policy_name(settings.slots),
-            )
-            about = settings.limit, parent, bare_state(self.state), gives_up(settings.policy), slots
+            policy = policy_name(settings.policy)
+            slots = None if settings.slots is None else policy_name(settings.slots)
+            owner = self.settings.tables[0].of_owner(self.records.owner).name if self.machine.admission.owned else None
+            about = settings.limit, parent, bare_state(self.state), gives_up(settings.policy), slots, owner
             observer.tell(BatchOpened(self.batch_id, policy, *about), self.telemetry)
         if self.lease is not None and self.lease.is_cancelled:
             self.lease.cancel("was cancelled")
@@ -589,7 +656,7 @@ class BatchRun:
             give_back([one for one in tickets if not one.released], lambda call: cast(int, call.call_index))
         machine, state = self.machine, self.state
         machine.state = _LEAVE[machine.state]
-        self.outcome = BatchOutcome(tuple(results), state, tuple(self.applied))
+        self.outcome = BatchOutcome(tuple(results), state, tuple(self.applied), self.batch_id)
         if observer.listens:
             tasks, slots = sum(lane.unfinished for lane in machine.lanes), sum(lane.running for lane in machine.lanes)
             left = {"tasks": tasks, "tickets": len(tickets), "slots": slots, "progress": len(self.reader.unread)}
@@ -598,3 +665,8 @@ class BatchRun:
         if self.telemetry is not None:
             observer.stop_measuring(self.telemetry)
         self._wake_reader()
+        if machine.held_up is not None:
+            call, other = machine.held_up
+            mine, theirs = f"call {call.call_index} ({call.name})", f"call {other.call_index} ({other.name})"
+            with contextlib.suppress(Warning):  # where warnings are errors, this one would lose the outcome
+                warnings.warn(UndeclaredWarning(mine, call.batch_id, theirs, other.batch_id), stacklevel=2)

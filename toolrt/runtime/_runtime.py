@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import trio
 
+from toolrt import probe
 from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.model import (
     NO_SERVICES,
@@ -23,6 +24,7 @@ from toolrt.model import (
     Tool,
     ToolCall,
 )
+from toolrt.model._bounded import RESULT_MOST, is_a_bound
 from toolrt.order import (
     CallRecord,
     ClaimTable,
@@ -41,7 +43,6 @@ from toolrt.runtime._lease import Lease
 from toolrt.runtime._observer import observer_state
 from toolrt.runtime._run import BatchRun
 from toolrt.runtime._settings import Settings
-from toolrt.runtime._speculation import SpeculativeRun
 from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Runtime"]
@@ -57,16 +58,17 @@ class Runtime:
         lanes: which calls may share a lane: `by_claims` (the default), `by_safety`, `parallel`, `serial`, or one of
             your own: a function ``(tool, input) -> bool``, or a `LaneRule`, which sees the lane as it stands.
         limit: how many calls of one batch run at once, 1 or more; None is no limit.
-        approve: asked for each valid call before it starts, sync or async; it allows, denies or rewrites.
+        approve: asked for each valid call before it starts; it allows, denies or rewrites.  A plain function is asked
+            in a thread, for one call of a lane after the other, so that a question to a person holds up nothing else.
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
         services: what every tool is given beside its input.  For a service that is None there, a tool gets its
             owner's (of a workspace: its files and their history); a tool without owner gets the only owner's, if any.
         telemetry: the observer, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
         slots: which of the ready calls takes the next slot, where there are too few: a function of them, in call order,
             that gives one of them; None: the one of the lowest call_index.
-        speculate: an experiment: whether calls of tools with ``pure=True`` may run early, while calls before them hold
-            them up, where slots are free.  What such a run has read is looked at again in the call's turn, and the tool
-            runs again where that has changed: the outcome is the same, and it may come sooner.
+        max_result: how many characters a result may have whose tool names no ``max_result``, 1 or more; None is no
+            limit.  What is longer loses its middle, and says so; ``read_file`` says which lines to ask for.  What a
+            tool reads of its own sub-batch is whole.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -83,7 +85,7 @@ class Runtime:
         telemetry: Observer | None = None,
         slots: SlotPolicy | None = None,
         *,
-        speculate: bool = False,
+        max_result: int | None = RESULT_MOST,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a registry, such as toolrt.Registry([tool])", registry)
@@ -95,13 +97,12 @@ class Runtime:
             raise DefinitionRefused("Runtime(approve)", "a function of an ApprovalRequest", approve)
         if isinstance(timeout, bool) or (timeout is not None and not _is_a_time(timeout)):
             raise DefinitionRefused("Runtime(timeout)", "finite seconds above 0, or None", timeout)
+        if max_result is not None and not is_a_bound(max_result):
+            raise DefinitionRefused("Runtime(max_result)", "a number of characters, 1 or more, or None", max_result)
         if services is not None and not isinstance(services, Services):
             raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
         if telemetry is not None and (isinstance(telemetry, type) or not callable(getattr(telemetry, "event", None))):
             raise DefinitionRefused("Runtime(telemetry)", "an object with event(kind, fields), or None", telemetry)
-        if not isinstance(speculate, bool):
-            raise DefinitionRefused("Runtime(speculate)", "True or False", speculate)
-        self.speculate = speculate
         self.registry = registry
         self.lanes = lanes
         self.slots = slots
@@ -109,6 +110,7 @@ class Runtime:
         self.limit = limit
         self.approve = approve
         self.timeout = timeout
+        self.max_result = max_result
         #: The claim tables on which calls take tickets: those of the tools' owners, else one of its own.
         self.tables: tuple[ClaimTable, ...] = tuple(
             {id(owner.claim_table): owner.claim_table for owner in registry.owners}.values()
@@ -159,8 +161,17 @@ class Runtime:
         return self._services_by_owner.get(id(owner), self.services)
 
     @protected
-    async def run(self, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
+    async def run(
+        self, calls: Sequence[ToolCall], state: State | None = None, *, owner: Hashable | None = None
+    ) -> BatchOutcome:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
+
+        Args:
+            calls: of one model response, in call order.
+            state: the state the first lane starts from; the empty one by default.
+            owner: whose batch it is, such as the id of a conversation: any value that can be a key of a dict.  A tool
+                that declares nothing runs alone among the calls of one owner; owners meet in claims alone.  None: it
+                runs alone among all calls that share its claim table, and a warning says once who waited for whom.
 
         Raises:
             trio.Cancelled: an enclosing scope was cancelled; to have the outcome then, use `open_batch`.
@@ -174,7 +185,7 @@ class Runtime:
         if not isinstance(calls, Iterable):
             raise DefinitionRefused("calls", "a list of toolrt.ToolCall", calls)
         calls = list(calls)
-        return await Batch(self._new_batch(state, None, self.reads_in(calls), listens=False)).run(calls)
+        return await Batch(self._new_batch(state, None, self.reads_in(calls), listens=False, owner=owner)).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
@@ -189,16 +200,18 @@ class Runtime:
         expected_reads: int = 1,
         *,
         events: bool = False,
+        owner: Hashable | None = None,
     ) -> Batch:
         """A batch that takes calls while it runs and is read while it runs.
 
         Args:
             state: the state the first lane starts from; the empty one by default.
-            batch_id: names the batch; by default a counter that all runtimes on one workspace share.  Give one where
-                several that share none are recorded in one trace, or their batches share names there.
+            batch_id: names the batch; by default by a number that all runtimes on one workspace count and, outside of
+                a simulation, an ending that no other process gives.
             expected_reads: how many reads will share the read budget, 1 or more.
             events: whether the reader wants what toolrt's own tools tell of their work: a `FileChanged`, an
                 `OutputChunk` and the like, each as the message of a `Progress`.
+            owner: whose batch it is: see `run`.
 
         Ordering: see `Batch.submit` and `Batch.__anext__`; batches on one claim table order by when their lanes took
         their tickets.
@@ -212,7 +225,7 @@ class Runtime:
                     ...
             batch.outcome
         """
-        return Batch(self._new_batch(state, batch_id, expected_reads, listens=True, events=events))
+        return Batch(self._new_batch(state, batch_id, expected_reads, listens=True, events=events, owner=owner))
 
     def _sub_batch(
         self,
@@ -250,7 +263,8 @@ class Runtime:
 
     def _with_registry(self, registry: Registry) -> Runtime:
         """The same runtime with other tools; those that have no owner are ordered as this one orders them."""
-        other = Runtime(registry, self.lanes, self.limit, self.approve, self.timeout, self.services, slots=self.slots)
+        given = self.lanes, self.limit, self.approve, self.timeout, self.services
+        other = Runtime(registry, *given, slots=self.slots, max_result=self.max_result)
         owned = (owner.claim_table for owner in registry.owners)
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
         return other
@@ -263,7 +277,12 @@ class Runtime:
         listens: bool,
         events: bool = False,
         lease: Lease | None = None,
+        owner: Hashable | None = None,
     ) -> BatchRun:
+        try:
+            hash(owner)
+        except TypeError:
+            raise DefinitionRefused("a batch's owner", "a value that can be a key of a dict, or None", owner) from None
         if not isinstance(expected_reads, int) or isinstance(expected_reads, bool) or expected_reads < 1:
             raise DefinitionRefused("open_batch(expected_reads)", "a whole number, 1 or more", expected_reads)
         if not isinstance(events, bool):
@@ -284,7 +303,7 @@ class Runtime:
             batch_id, path = lease.place(batch_id)
         else:
             number = next_batch(self.tables)
-            batch_id = batch_id or f"batch-{number}"
+            batch_id = batch_id or probe.unique("batch", number)
         settings = Settings(
             self.registry,
             self.lanes,
@@ -293,14 +312,14 @@ class Runtime:
             self.limit,
             self.approve,
             self.timeout,
+            self.max_result,
             self.tables,
             self._hooks,
             self.services_of,
             None if self.services.telemetry is SILENT else self._telemetry,
             self._sub_batch,
         )
-        engine = SpeculativeRun if self.speculate and lease is None and self.approve is None else BatchRun
-        return engine(settings, state, batch_id, expected_reads, listens, events, lease, path)
+        return BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path, owner)
 
     def __repr__(self) -> str:
         slots = "" if self.slots is None else f", slots={policy_name(self.slots)}"

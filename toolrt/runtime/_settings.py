@@ -30,6 +30,8 @@ class Settings:
     approve: Approve | None
     #: Seconds of its own execution for a call whose tool names none; None is no limit.
     timeout: float | None
+    #: Characters of a result of a tool that names no bound; None is no limit.  A tool reads its sub-batch's whole.
+    max_result: int | None
     #: The claim tables on which calls take tickets.
     tables: tuple[ClaimTable, ...]
     #: Which services hear what a lane changed, and the owner whose tools' calls count; None means all.

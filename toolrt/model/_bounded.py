@@ -1,0 +1,137 @@
+"""Bounds what one result may hold.
+
+Rules.
+    1. A text that is too long loses its middle.  What is left says how much is missing, and how to get it.
+    2. Any other value of JSON's kinds that would be too long becomes the beginning of its JSON.
+    3. Of parts (pictures, files) each is kept as long as there is room.
+    4. A value of another kind is handed on as it is: only its own code knows how large it is.
+
+Theory.  What is cut follows from the value and the bound alone, so it is the same under every schedule.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolrt._plain import stable_text
+from toolrt.model._content import File, Image, Part, Text, parts_of
+
+#: Characters that a result may have unless a tool or a runtime says otherwise: about 50,000 tokens.
+RESULT_MOST = 200_000
+
+#: From so many on, there is room to say how to get the rest.
+_TOLD_FROM = 400
+
+#: Bytes of the pictures and files of one result; providers take about 5 MB of each.
+_DATA_MOST = 5 * 1024 * 1024
+
+#: Characters that a number and a value of no kind of JSON's count for.
+_NUMBER, _OTHER = 4, 20
+
+
+def is_a_bound(value: object) -> bool:
+    """Whether it is a number of characters, 1 or more."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def bounded(content: Any, most: int) -> Any:
+    """`content`, or as much of it as has at most `most` characters, in words that say so."""
+    kind = type(content)
+    if kind is str:
+        return content if len(content) <= most else shortened(content, most)
+    if content is None or kind is int or kind is float or kind is bool:
+        return content
+    parts = parts_of(content)
+    if parts is not None:
+        return _bounded_parts(content, parts, most)
+    if not _is_longer(content, most):
+        return content
+    if isinstance(content, str):
+        return shortened(str.__str__(content), most)
+    text, is_whole = _beginning(content, most)
+    return shortened(text, most, is_whole) if not is_whole or len(text) > most else text
+
+
+def _bounded_parts(content: Any, parts: list[Part], most: int) -> Any:
+    """`content`, or its `parts` with as much of each as there is room for after those before it."""
+    told: list[Part] = []
+    characters, size = most, _DATA_MOST
+    for part in parts:
+        if isinstance(part, Image | File):
+            size -= len(part.data)
+            if size < 0:
+                cut = f"{part.in_words().removesuffix('here]')}as a result may have {_DATA_MOST:,} bytes of such]"
+                part = Text(cut if len(cut) <= _TOLD_FROM else "[a file that is too large]")
+            told.append(part)
+            continue
+        text = part.in_words()
+        if len(text) > max(0, characters):
+            part = Text(shortened(text, max(0, characters)))
+        characters -= len(text)
+        told.append(part)
+        if characters < 0:
+            left = len(parts) - len(told)
+            told += [Text(f"[... {left} more parts left out ...]")] if left else []
+            break
+    return content if told == parts else told
+
+
+def shortened(text: str, most: int, is_whole: bool = True) -> str:
+    """`text` without its middle.
+
+    Args:
+        text: more than `most` characters.
+        most: how many the answer has; of a few hundred, beside the line that tells of the rest.
+        is_whole: whether it is all that there was; if not, its beginning is what is kept.
+    """
+    left_out = f"{len(text) - most:,} characters" if is_whole else "the rest"
+    how = "ask for less at a time if the tool can give it, or raise max_result of the tool or the Runtime"
+    gap, room = f"\n[... {left_out} left out ...]\n", most
+    if most >= _TOLD_FROM:
+        over = "over " if is_whole else ""
+        gap = f"\n[... {over}{left_out} left out: a result may have {most:,} characters; {how} ...]\n"
+        room -= len(gap)
+    tail = room // 2 if is_whole else 0
+    return f"{text[: room - tail]}{gap}{text[len(text) - tail :]}"
+
+
+def _is_longer(value: Any, most: int) -> bool:
+    """Whether its JSON has more than `most` characters, about; looks at no more of it than that takes."""
+    left, size = [value], 0
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            size += len(one) + 2
+        elif isinstance(one, Mapping | list | tuple | set | frozenset):
+            try:
+                size += len(one) + 2
+                if size > most:
+                    return True
+                left.extend(one)
+                if isinstance(one, Mapping):
+                    left.extend(one.values())
+            except Exception:  # one that cannot be read: only its own code knows how large it is
+                size += _OTHER
+        else:
+            size += _NUMBER if isinstance(one, int | float) or one is None else _OTHER
+        if size > most:
+            return True
+    return False
+
+
+def _beginning(value: Any, most: int) -> tuple[str, bool]:
+    """The beginning of the JSON of `value`, more than `most` characters of it, and whether it is all."""
+    encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=lambda one: stable_text(one, str))
+    written: list[str] = []
+    size = 0
+    try:
+        for piece in encoder.iterencode(value):  # piece by piece: nothing is written that is not shown
+            written.append(piece)
+            size += len(piece)
+            if size > most:
+                return "".join(written), False
+    except Exception as error:
+        written.append(f" ({type(value).__name__} that is no JSON from here on: {type(error).__name__})")
+    return "".join(written), True
