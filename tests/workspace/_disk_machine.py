@@ -44,7 +44,7 @@ from toolrt.workspace import (
     User,
 )
 from toolrt.workspace.disk import _real_remove
-from toolrt.workspace.disk._nodes import Branch, File, Other
+from toolrt.workspace.disk._nodes import Branch, FileNode, Other
 
 #: Whom permission bits bind in the child, and somebody else.
 ME, OTHER = 12345, 23456
@@ -462,7 +462,7 @@ def tree_of_twin(disk: MemoryDisk) -> dict[str, Any]:
         path, branch = pending.pop()
         for name, node in branch.names.values():
             below = f"{path}/{name}"
-            if isinstance(node, File):
+            if isinstance(node, FileNode):
                 firsts[node.inode] = min(below, firsts.get(node.inode, below))
                 found[below] = (Kind.FILE, node.mode, node.uid, node.gid, node.content, node.inode)
             elif isinstance(node, Branch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,10 @@ class Session:
             self.asked.append(f"{question.name} {' '.join(question.paths)}".strip())
             return answers(question)
 
-        return ask
+        async def asks(question: Question) -> Any:
+            return await ask(question)
+
+        return asks if inspect.iscoroutinefunction(answers) else ask
 
     def own_tools(self) -> list[toolrt.Tool]:
         workspace = self.workspace

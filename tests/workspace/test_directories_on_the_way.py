@@ -96,7 +96,7 @@ def require_serial(calls: tuple[Call, ...], lanes: str, fault: Fault | None = No
 
 
 @pytest.mark.parametrize("lanes", ["by_claims", "parallel"])
-def test_issue8_12_a_read_beside_a_write_that_makes_a_directory_of_its_name(lanes: str) -> None:
+def test_a_read_beside_a_write_that_makes_a_directory_of_its_name(lanes: str) -> None:
     """The pair itself, both ways round, also where the write fails and takes the directory back."""
     pair = (("read_file", {"path": "later"}), ("write_file", {"path": "later/new.txt", "content": "new\n"}))
     for fault in (None, NoRoom()):
@@ -107,7 +107,7 @@ def test_issue8_12_a_read_beside_a_write_that_makes_a_directory_of_its_name(lane
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
-def test_issue8_12_every_call_beside_every_maker_of_directories(name: str) -> None:
+def test_every_call_beside_every_maker_of_directories(name: str) -> None:
     """Both ways round; whatever is asked about the missing name, or done to it: in the full run all, else a share.
 
     The share of each name begins one pair later than that of the name before, so that no pair is left out of all.

@@ -58,7 +58,7 @@ def run(workspace: Workspace, *calls: tuple[str, dict[str, Any]]) -> list[Outcom
 
 
 @pytest.mark.parametrize("where", [".", "d", "d/sub", "d/one"])
-def test_issue8_03_tools_do_not_wait_for_a_lock_on_what_is_the_users(root: Path, where: str) -> None:
+def test_tools_do_not_wait_for_a_lock_on_what_is_the_users(root: Path, where: str) -> None:
     """A directory or a file that another program has locked is read, changed, moved and deleted all the same."""
     workspace = Workspace(root)
     with locked(root / where) as released:
@@ -75,7 +75,7 @@ def test_issue8_03_tools_do_not_wait_for_a_lock_on_what_is_the_users(root: Path,
     assert [name for name in os.listdir(root) if name.endswith(".tmp")] == []
 
 
-def test_issue8_03_every_lock_is_asked_for_without_waiting(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_lock_is_asked_for_without_waiting(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes, history, undo, a new start and a damaged index: none of their locks may wait."""
     asked: list[int] = []
     really = fcntl.flock
@@ -93,17 +93,14 @@ def test_issue8_03_every_lock_is_asked_for_without_waiting(root: Path, monkeypat
             ("edit_file", {"path": "d/one", "old": "one", "new": "1"}),
             ("delete_path", {"path": "d", "recursive": True}),
         )
-        (batch,) = {version.batch_id for version in trio.run(workspace.history.versions, "d/new")}
-        trio.run(workspace.history.undo, batch)
+        trio.run(workspace.history.undo, trio.run(workspace.history.versions, "d/new")[-1].batch_id)
         RealDisk(root).recover()
         workspace.history.store.close()  # type: ignore[attr-defined]
     assert len(asked) > 10
     assert all(operation & (fcntl.LOCK_NB | fcntl.LOCK_UN) for operation in asked)
 
 
-def test_issue8_03_new_segment_that_another_start_took_is_left_to_it(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_segment_that_another_start_took_is_left_to_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A start of another process may take a segment before its maker has locked it, and keep it for its whole life."""
     really = fcntl.flock
     taken: list[int] = []
@@ -125,7 +122,7 @@ def test_issue8_03_new_segment_that_another_start_took_is_left_to_it(
     os.close(taken[0])
 
 
-def test_issue8_03_history_does_not_wait_for_an_index_that_is_locked(root: Path) -> None:
+def test_history_does_not_wait_for_an_index_that_is_locked(root: Path) -> None:
     """Undo and versions answer while another program has the index of an earlier version for itself."""
     workspace = Workspace(root)
     run(workspace, ("write_file", {"path": "a", "content": "x"}))
@@ -151,7 +148,7 @@ def test_issue8_03_history_does_not_wait_for_an_index_that_is_locked(root: Path)
     assert not (root / "a").exists()
 
 
-def test_issue8_03_file_of_ours_that_a_program_locks_at_once_ends_in_an_error(
+def test_file_of_ours_that_a_program_locks_at_once_ends_in_an_error(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that locks whatever is new makes a write fail after some tries, and leaves the tree as it was."""

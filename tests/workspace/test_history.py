@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+from pathlib import Path
 
 import pytest
 import trio
@@ -16,6 +17,7 @@ from toolrt.workspace import (
     HardLink,
     Limits,
     MemoryDisk,
+    RealDisk,
     Special,
     Symlink,
     Workspace,
@@ -461,3 +463,23 @@ async def test_history_in_memory_is_not_persistent():
     """A disk in memory has its history there; that is no problem."""
     history = Workspace(MemoryDisk()).history
     assert (history.persistent, history.problem) == (False, None)
+
+
+async def test_order_of_versions_does_not_depend_on_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later session, or another one at the same time, may find the clock set back."""
+    root = tmp_path / "work"
+    root.mkdir()
+    one = Workspace(root, state_dir=tmp_path / "state")
+    await Hand(one).write("a", b"1")
+    monkeypatch.setattr(RealDisk, "now_ns", lambda disk: 1)
+    other = Workspace(root, state_dir=tmp_path / "state")
+    await Hand(other).write("a", b"2", "second")
+    monkeypatch.undo()
+    await Hand(one).write("b", b"1")
+    one.history.store.close()  # type: ignore[attr-defined]
+    monkeypatch.setattr(RealDisk, "now_ns", lambda disk: 0)
+    last = Workspace(root, state_dir=tmp_path / "state")
+    await Hand(last).write("a", b"3", "third")
+    assert [version.batch_id for version in await last.history.versions("a")] == ["batch", "second", "third"]
+    await last.history.restore("a", 2)
+    assert last.snapshot()["a"] == b"2"

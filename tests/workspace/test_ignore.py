@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests._profile import FULL
-from toolrt.workspace.rules._ignore import Ignored, IgnoreFile
+from toolrt.workspace.rules._ignore import RULES_MOST, Ignored, IgnoreFile
 
 
 def left_out(files, path):
@@ -184,3 +184,21 @@ def test_git_leaves_out_the_same(files, paths):
             if left_out(contents, "/".join(path) + ("/" if is_directory else "")):
                 ours.add("/".join(path))
         assert ours == ignored
+
+
+def test_a_path_is_held_only_against_rules_that_may_be_about_it():
+    """Of many rules those that name something else are never made, so they cost a path nothing."""
+    lines = [text for number in range(1000) for text in (f"name{number}", f"*.end{number}", f"dir{number}/*x")]
+    file = IgnoreFile.of("\n".join([*lines, "!dir7/keep.end7"]).encode())
+    assert file.verdict(("a.py",), False) is None
+    assert file.verdict(("dir7", "b.end7"), False) is True
+    assert file.verdict(("dir7", "keep.end7"), False) is False
+    assert len(file._made) <= 3
+
+
+def test_patterns_beyond_the_bound_are_told():
+    """Of patterns that every path is held against the first ones count, and the others are counted."""
+    file = IgnoreFile.of("\n".join(f"a*{number}b*" for number in range(RULES_MOST + 5)).encode())
+    assert file.unread == 5
+    assert file.verdict((f"a{RULES_MOST - 1}b",), False) is True
+    assert Ignored().including(file).enter("d").unread == 5

@@ -87,7 +87,7 @@ def tree_of(root: Path) -> dict[str, Any]:
     ],
     ids=["one file of 11 MiB", "70 files of 1 MiB", "a pipe"],
 )
-def test_issue8_04_deleted_directory_comes_back_with_the_rest_of_its_batch(tree: Any, content: dict[str, Any]) -> None:
+def test_deleted_directory_comes_back_with_the_rest_of_its_batch(tree: Any, content: dict[str, Any]) -> None:
     """With the limits that a workspace has by default; the other calls of the batch are undone, too."""
     for path, what in content.items():
         tree.put(path, what)
@@ -107,7 +107,7 @@ def test_issue8_04_deleted_directory_comes_back_with_the_rest_of_its_batch(tree:
     assert tree.workspace.snapshot() == before
 
 
-def test_issue8_04_single_file_that_is_too_large_comes_back(tree: Any) -> None:
+def test_single_file_that_is_too_large_comes_back(tree: Any) -> None:
     """A file of 11 MiB, which no history holds, deleted by its own name."""
     tree.put("big", BIG)
     before = tree.workspace.snapshot()
@@ -119,7 +119,7 @@ def test_issue8_04_single_file_that_is_too_large_comes_back(tree: Any) -> None:
     assert tree.workspace.snapshot() == before
 
 
-def test_issue8_04_what_was_changed_before_it_was_deleted_is_as_before_the_batch(tree: Any) -> None:
+def test_what_was_changed_before_it_was_deleted_is_as_before_the_batch(tree: Any) -> None:
     """The batch edited a file in the directory, moved the directory, deleted it and made another."""
     tree.put("d/big", BIG)
     tree.put("d/small", "old")
@@ -136,7 +136,7 @@ def test_issue8_04_what_was_changed_before_it_was_deleted_is_as_before_the_batch
 
 
 @pytest.mark.process
-def test_issue8_04_nothing_shows_what_is_kept(root: Path) -> None:
+def test_nothing_shows_what_is_kept(root: Path) -> None:
     """Neither git nor ripgrep nor a walk of ours, while it is there; and none of it is left once it is back."""
     git = ["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
@@ -170,7 +170,7 @@ def test_issue8_04_nothing_shows_what_is_kept(root: Path) -> None:
 
 
 @pytest.mark.process
-def test_issue8_04_undone_from_another_process(root: Path) -> None:
+def test_undone_from_another_process(root: Path) -> None:
     """``toolrt undo`` in a second terminal, while the first process lives."""
     before = tree_of(root)
     workspace = Workspace(root, limits=LIMITS)
@@ -185,7 +185,7 @@ def test_issue8_04_undone_from_another_process(root: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.parametrize("shared", [False, True], ids=["plain", "with a hard link"])
-def test_issue8_04_killed_at_any_call_it_is_there_or_can_be_undone(root: Path, tmp_path: Path, shared: bool) -> None:
+def test_killed_at_any_call_it_is_there_or_can_be_undone(root: Path, tmp_path: Path, shared: bool) -> None:
     """After a kill of the deleting process all of it stands there, or none; and then an undo puts all of it back."""
     if shared:
         os.link(root / "d" / "large", root / "other")
@@ -220,7 +220,7 @@ def test_issue8_04_killed_at_any_call_it_is_there_or_can_be_undone(root: Path, t
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_issue8_04_killed_at_any_call_of_an_undo_it_can_be_undone_again(root: Path, tmp_path: Path) -> None:
+def test_killed_at_any_call_of_an_undo_it_can_be_undone_again(root: Path, tmp_path: Path) -> None:
     """A kill in the midst of an undo leaves the batch undone, or to be undone."""
     before = tree_of(root)
     number = 0
@@ -236,7 +236,7 @@ def test_issue8_04_killed_at_any_call_of_an_undo_it_can_be_undone_again(root: Pa
 
 
 @pytest.mark.parametrize("how", ["changed", "more", "mode", "copied", "link", "gone", "forged box"])
-def test_issue8_04_only_what_is_listed_and_matches_is_put_back(root: Path, tmp_path: Path, how: str) -> None:
+def test_only_what_is_listed_and_matches_is_put_back(root: Path, tmp_path: Path, how: str) -> None:
     """A thing that was changed, exchanged or taken away since it was kept is refused, and nothing is changed."""
     workspace = Workspace(root, limits=LIMITS)
     assert outcomes(workspace, ("write_file", {"path": "beside", "content": "new"}), DELETE) == [Outcome.OK] * 2
@@ -268,7 +268,7 @@ def test_issue8_04_only_what_is_listed_and_matches_is_put_back(root: Path, tmp_p
 
 
 @pytest.mark.parametrize("disk", ["real", "twin"])
-def test_issue8_04_hard_link_is_not_a_copy(root: Path, tmp_path: Path, disk: str) -> None:
+def test_hard_link_is_not_a_copy(root: Path, tmp_path: Path, disk: str) -> None:
     """What a program writes in place by another name of a file does not change what comes back."""
     twin = MemoryDisk({"d/large": b"large" * 20_000, "d/sub/b": "b", "other": HardLink("d/large")})
     os.link(root / "d" / "large", root / "other")
@@ -289,7 +289,7 @@ def test_issue8_04_hard_link_is_not_a_copy(root: Path, tmp_path: Path, disk: str
     assert after == before
 
 
-def test_issue8_04_refused_before_anything_is_removed_where_it_cannot_be_kept(tree: Any) -> None:
+def test_refused_before_anything_is_removed_where_it_cannot_be_kept(tree: Any) -> None:
     """More than may be kept: the call says so, and all is there; the batch before it can still be undone."""
     tree.put("d/a", b"x" * 3000)
     tree.put("e/a", b"y" * 3000)
@@ -307,7 +307,7 @@ def test_issue8_04_refused_before_anything_is_removed_where_it_cannot_be_kept(tr
     assert small.snapshot() == before
 
 
-def test_issue8_04_twin_refuses_where_its_root_may_not_be_written_or_is_full() -> None:
+def test_twin_refuses_where_its_root_may_not_be_written_or_is_full() -> None:
     """Neither way is possible: there is no room for the copy of a shared file, or no right to keep anything."""
     shared = {"d/a": b"x" * 8000, "other": HardLink("d/a")}
     full = MemoryDisk(shared, capacity=8192)
@@ -324,7 +324,7 @@ def test_issue8_04_twin_refuses_where_its_root_may_not_be_written_or_is_full() -
     assert bound.peek(("sub", "d", "a")) == b"x" * 8000
 
 
-def test_issue8_04_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> None:
+def test_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> None:
     """Of five removals with room for two the last two can be undone; the others are refused, and gone from the disk."""
     shutil.rmtree(root / "d")
     workspace = Workspace(root, limits=Limits(history_bytes=1000, kept_bytes=25_000))
@@ -340,7 +340,7 @@ def test_issue8_04_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> No
     assert (root / "d" / "a").read_bytes() == b"\4" * 10_000
 
 
-def test_issue8_04_what_history_has_forgotten_goes_and_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:
+def test_what_history_has_forgotten_goes_and_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:
     """A box whose history was deleted is gone with the next one that is kept; a planted one is left alone."""
     (root / ".toolrt-planted.kept" / "it").mkdir(parents=True)
     outcomes(Workspace(root, limits=LIMITS), DELETE, batch="first")
@@ -359,7 +359,7 @@ def test_issue8_04_what_history_has_forgotten_goes_and_what_is_not_ours_stays(ro
     assert (root / "d" / "large").exists()
 
 
-def test_issue8_04_undo_is_refused_where_something_stands_by_now(tree: Any) -> None:
+def test_undo_is_refused_where_something_stands_by_now(tree: Any) -> None:
     """It replaces nothing; a directory that another program has changed since it came back is not kept again."""
     tree.put("d/a", b"x" * 3000)
     workspace = Workspace(tree.disk, limits=Limits(history_bytes=100))
@@ -376,7 +376,7 @@ def test_issue8_04_undo_is_refused_where_something_stands_by_now(tree: Any) -> N
     assert workspace.snapshot() == {"d/a": b"x" * 3000, "d/b": b"theirs"}
 
 
-def test_issue8_04_both_disks_give_one_digest(tmp_path: Path) -> None:
+def test_both_disks_give_one_digest(tmp_path: Path) -> None:
     """A survey of the twin of a directory is that of the directory, but for the numbers."""
     content = {"d/a": "a", "d/sub/b": b"\0" * 9000, "d/l": Symlink("a"), "d/p": Special(), "d/e": Directory()}
     twin = MemoryDisk(content)
@@ -389,3 +389,26 @@ def test_issue8_04_both_disks_give_one_digest(tmp_path: Path) -> None:
     for disk in (twin, RealDisk(tmp_path)):
         found = trio.run(disk.survey, ("d",))
         assert (found.digest.hex(), found.size) == (trio.run(twin.survey, ("d",)).digest.hex(), 9001)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_deletion_of_what_cannot_be_kept_reads_no_large_file(root: Path, recursive: bool) -> None:
+    """Sparse files of more than may be kept are refused by their size: in the time of a look, whatever they hold."""
+    read: list[int] = []
+
+    def count(descriptor: int, size: int) -> bytes:
+        content = plain(descriptor, size)
+        read.append(len(content))
+        return content
+
+    plain = os.read
+    path = "d/huge" if recursive else "huge"
+    with open(root / path, "wb") as file:
+        file.truncate(64 * 1024 * 1024)
+    workspace = Workspace(root, limits=Limits(history_bytes=100, kept_bytes=32 * 1024 * 1024))
+    call = DELETE if recursive else ("delete_path", {"path": path})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "read", count)
+        assert outcomes(workspace, call) == [Outcome.ERROR]
+    assert sum(read) < 1024 * 1024
+    assert (root / path).stat().st_size == 64 * 1024 * 1024

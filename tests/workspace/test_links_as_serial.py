@@ -135,7 +135,7 @@ BATCHES: dict[str, list[Call]] = {
 
 
 @pytest.mark.parametrize("calls", BATCHES.values(), ids=BATCHES.keys())
-def test_issue8_23_named_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:
+def test_named_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:
     """A batch that removes, moves or replaces links gives the results and files of its serial run."""
     assert differences(calls) == []
 
@@ -177,6 +177,6 @@ _CALLS = st.one_of(
 
 @settings(max_examples=100)
 @given(st.lists(_CALLS, min_size=2, max_size=7))
-def test_issue8_23_drawn_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:
+def test_drawn_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:
     """Whatever links a batch deletes, moves and writes through, each schedule ends as the serial run."""
     assert differences(calls, seeds=3) == []

@@ -124,7 +124,7 @@ class Watch:
 
 
 @pytest.mark.parametrize("way", ["renames", "removes", "directory"])
-async def test_issue8_11_a_save_at_any_call_of_a_change_is_not_lost(
+async def test_a_save_at_any_call_of_a_change_is_not_lost(
     editor: Callable[[Path, str], Editor], tmp_path: Path, way: str
 ) -> None:
     """A second process saves after each single system call: its save is there in the end."""
@@ -153,7 +153,7 @@ async def test_issue8_11_a_save_at_any_call_of_a_change_is_not_lost(
 
 
 @pytest.mark.parametrize("tries", [2, 3])
-async def test_issue8_11_the_latest_of_several_saves_stays(
+async def test_the_latest_of_several_saves_stays(
     editor: Callable[[Path, str], Editor], tmp_path: Path, tries: int
 ) -> None:
     """Saves that come while an earlier one is put back: the file is what the last of them left."""
@@ -175,7 +175,7 @@ async def test_issue8_11_the_latest_of_several_saves_stays(
         pytest.fail("the change never ended")
 
 
-def test_issue8_11_many_saves_of_a_running_program_are_not_lost(tmp_path: Path) -> None:
+def test_many_saves_of_a_running_program_are_not_lost(tmp_path: Path) -> None:
     """Two processes at full speed: what toolrt made of the old text never stands over a save."""
     path = tmp_path / "a.txt"
     program = """

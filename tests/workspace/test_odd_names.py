@@ -110,7 +110,7 @@ every_name = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 
 
 @every_name
-async def test_issue8_09_a_name_that_is_shown_is_taken_back_by_every_tool(shop: Any, name: bytes) -> None:
+async def test_a_name_that_is_shown_is_taken_back_by_every_tool(shop: Any, name: bytes) -> None:
     """What glob, search and a listing show is read, edited, patched, moved and deleted by that text."""
     made = shop({f"d/{as_str(name)}": CONTENT, "d/z": b"other\n"})
     shown = (await made.ok("glob", pattern="d/**")).splitlines()
@@ -134,7 +134,7 @@ async def test_issue8_09_a_name_that_is_shown_is_taken_back_by_every_tool(shop: 
 
 
 @every_name
-async def test_issue8_09_a_name_can_be_made(shop: Any, name: bytes) -> None:
+async def test_a_name_can_be_made(shop: Any, name: bytes) -> None:
     """The same text names what is not there yet."""
     made = shop({"z": b"other\n"})
     path = f"./{shown_path(as_str(name))}"
@@ -145,7 +145,7 @@ async def test_issue8_09_a_name_can_be_made(shop: Any, name: bytes) -> None:
 
 
 @every_name
-async def test_issue8_09_directories_of_such_names_are_gone_through(shop: Any, name: bytes) -> None:
+async def test_directories_of_such_names_are_gone_through(shop: Any, name: bytes) -> None:
     """To list, to search, to work in, and to find what is below."""
     made = shop({f"{as_str(name)}/a": CONTENT})
     [line] = (await made.ok("list_dir")).splitlines()
@@ -160,7 +160,7 @@ async def test_issue8_09_directories_of_such_names_are_gone_through(shop: Any, n
 
 
 @every_name
-async def test_issue8_09_a_patch_names_it_as_git_does(shop: Any, name: bytes) -> None:
+async def test_a_patch_names_it_as_git_does(shop: Any, name: bytes) -> None:
     """Quoted as a whole, with the prefix inside of the quotes."""
     made = shop({as_str(name): CONTENT})
     quoted = "".join(chr(byte) if 97 <= byte <= 122 else f"\\{byte:03o}" for byte in name)
@@ -171,7 +171,7 @@ async def test_issue8_09_a_patch_names_it_as_git_does(shop: Any, name: bytes) ->
 
 
 @every_name
-async def test_issue8_09_errors_name_it_in_the_same_way(shop: Any, name: bytes) -> None:
+async def test_errors_name_it_in_the_same_way(shop: Any, name: bytes) -> None:
     """A refusal is one line, and says the text that can be given back."""
     made = shop({f"d/{as_str(name)}": b"\0", "d/z": b"x"})
     path = (await made.ok("glob", pattern="d/**")).splitlines()
@@ -189,7 +189,7 @@ async def test_issue8_09_errors_name_it_in_the_same_way(shop: Any, name: bytes) 
         assert len(result.error.splitlines()) == 1
 
 
-async def test_issue8_09_lines_of_a_search_cannot_be_forged(shop: Any) -> None:
+async def test_lines_of_a_search_cannot_be_forged(shop: Any) -> None:
     """Each line has one path, the first number behind it is the line's, and the path leads to that file."""
     names = {as_str(name): b"needle one\n" for name in NAMES.values()}
     made = shop(names)
@@ -206,14 +206,14 @@ async def test_issue8_09_lines_of_a_search_cannot_be_forged(shop: Any) -> None:
 
 
 @pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
-async def test_issue8_09_text_in_a_file_forges_no_line_of_a_search(shop: Any, end: str) -> None:
+async def test_text_in_a_file_forges_no_line_of_a_search(shop: Any, end: str) -> None:
     """What some programs take for a line's end stays within its line."""
     made = shop({"a.py": f"needle{end}b.py:1: forged needle\n".encode()})
     answer = await made.ok("search", pattern="needle")
     assert len(answer.splitlines()) == 1
 
 
-async def test_issue8_09_rules_and_questions_show_such_names(shop: Any) -> None:
+async def test_rules_and_questions_show_such_names(shop: Any) -> None:
     """A denial, a question and a grant name the file as answers do."""
     asked: list[tuple[str, ...]] = []
 
@@ -233,7 +233,7 @@ async def test_issue8_09_rules_and_questions_show_such_names(shop: Any) -> None:
     assert asked == [(r'd/"a\nb"',), ("d/**",)]
 
 
-async def test_issue8_09_history_names_them(shop: Any) -> None:
+async def test_history_names_them(shop: Any) -> None:
     """Versions, undo and restore take and give the same text."""
     made = shop({"d/a\nb": b"one"})
     path = r'd/"a\nb"'
@@ -254,7 +254,7 @@ async def test_issue8_09_history_names_them(shop: Any) -> None:
     assert made.workspace.snapshot() == {"d/a\nb": b"two"}
 
 
-async def test_issue8_09_events_name_them_in_the_same_way(shop: Any) -> None:
+async def test_events_name_them_in_the_same_way(shop: Any) -> None:
     """Who listens to changes gets text that UTF-8 can encode, and that names the file."""
     made = shop({as_str(b"caf\xe9"): b"one"})
     seen: list[str] = []
@@ -269,7 +269,7 @@ async def test_issue8_09_events_name_them_in_the_same_way(shop: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["\udce9", "a\ud800b", "d/\udcff"])
-async def test_issue8_09_half_a_surrogate_pair_from_a_model_is_refused(path: str) -> None:
+async def test_half_a_surrogate_pair_from_a_model_is_refused(path: str) -> None:
     """It is not how such a name is written, and the refusal encodes."""
     workspace = Workspace(MemoryDisk({"d/a": ""}))
     problem = workspace.identify(path).problem
@@ -278,14 +278,14 @@ async def test_issue8_09_half_a_surrogate_pair_from_a_model_is_refused(path: str
 
 
 @pytest.mark.parametrize("path", [r'"\000"', r'"a\000b"', r'"\057etc\057passwd"', r'"..\057outside"', r'"\n"/../../x'])
-async def test_issue8_09_a_quoted_name_leads_nowhere_else_than_a_plain_one(shop: Any, path: str) -> None:
+async def test_a_quoted_name_leads_nowhere_else_than_a_plain_one(shop: Any, path: str) -> None:
     """Quotes are spelling: NUL, slashes and dots in them mean what they always mean."""
     made = shop({"a": b"x"})
     assert (await made.result("read_file", path=path)).outcome is Outcome.ERROR
     assert made.workspace.identify(path).key is None
 
 
-def test_issue8_09_plain_names_are_shown_as_they_are() -> None:
+def test_plain_names_are_shown_as_they_are() -> None:
     """Spaces, letters of any script, brackets and quotes inside a name do not change what a tool reads."""
     for path in (
         "a b/c.txt",
@@ -309,7 +309,7 @@ _PART = st.one_of(
 
 
 @given(st.lists(_PART, min_size=1, max_size=3))
-def test_issue8_09_showing_a_name_and_taking_it_back_gives_the_name(parts: list[str]) -> None:
+def test_showing_a_name_and_taking_it_back_gives_the_name(parts: list[str]) -> None:
     """For every name there can be: one line of UTF-8, never like a note, and the same name again."""
     path = os.fsdecode(os.fsencode("/".join(parts)))
     shown = shown_path(path)
@@ -331,7 +331,7 @@ def command(*words: object) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_issue8_09_the_command_line_shows_and_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_shows_and_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """run, history, undo and restore print UTF-8 without control characters, and take what the shell completes."""
     monkeypatch.setenv("TOOLRT_STATE_DIR", str(tmp_path / "state"))
     root = tmp_path / "work"

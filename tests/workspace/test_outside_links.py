@@ -87,9 +87,7 @@ def run(workspace: Workspace, *calls: tuple[str, dict[str, Any]]) -> list[ToolRe
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change[0])
 @pytest.mark.parametrize("seen", [False, True], ids=["unread", "read"])
-def test_issue8_08_a_change_does_not_reach_a_name_outside(
-    two: Two, change: tuple[str, dict[str, Any]], seen: bool
-) -> None:
+def test_a_change_does_not_reach_a_name_outside(two: Two, change: tuple[str, dict[str, Any]], seen: bool) -> None:
     """The name in the workspace has a file of its own, the other keeps the content, and the answer says so."""
     two.put("outside.txt", "shared\n")
     two.link("root/a.txt", "outside.txt")
@@ -104,7 +102,7 @@ def test_issue8_08_a_change_does_not_reach_a_name_outside(
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change[0])
-def test_issue8_08_a_file_with_all_its_names_inside_stays_one(two: Two, change: tuple[str, dict[str, Any]]) -> None:
+def test_a_file_with_all_its_names_inside_stays_one(two: Two, change: tuple[str, dict[str, Any]]) -> None:
     """Both names show the change, deep below as well, and the answer has no more to say than before."""
     two.put("root/a.txt", "shared\n")
     two.link("root/deep/er/b.txt", "root/a.txt")
@@ -114,7 +112,7 @@ def test_issue8_08_a_file_with_all_its_names_inside_stays_one(two: Two, change: 
     assert two.links("root/a.txt") == 2
 
 
-def test_issue8_08_of_three_names_only_the_changed_one_parts(two: Two) -> None:
+def test_of_three_names_only_the_changed_one_parts(two: Two) -> None:
     """The other name inside keeps what the one outside has; each is changed by its own call."""
     two.put("outside.txt", "shared\n")
     two.link("root/a.txt", "outside.txt")
@@ -130,7 +128,7 @@ def test_issue8_08_of_three_names_only_the_changed_one_parts(two: Two) -> None:
     assert two.text("outside.txt") == "shared\n"
 
 
-def test_issue8_08_names_in_two_roots_are_all_inside(tmp_path: Path) -> None:
+def test_names_in_two_roots_are_all_inside(tmp_path: Path) -> None:
     """A file with a name in each of two mounted directories stays one file."""
     for name in ("root", "docs"):
         (tmp_path / name).mkdir()
@@ -144,7 +142,7 @@ def test_issue8_08_names_in_two_roots_are_all_inside(tmp_path: Path) -> None:
     assert (tmp_path / "root/a.txt").read_text() == "mine\n"
 
 
-def test_issue8_08_an_option_keeps_hard_links(two: Two) -> None:
+def test_an_option_keeps_hard_links(two: Two) -> None:
     """Where the workspace was asked to, the name outside shows the change, and so it does after the undo."""
     two.put("outside.txt", "shared\n")
     two.link("root/a.txt", "outside.txt")
@@ -157,7 +155,7 @@ def test_issue8_08_an_option_keeps_hard_links(two: Two) -> None:
         assert (two.text("outside.txt"), two.links("outside.txt")) == ("shared\n", 2)
 
 
-def test_issue8_08_undo_and_restore_do_not_reach_outside(two: Two) -> None:
+def test_undo_and_restore_do_not_reach_outside(two: Two) -> None:
     """A file that has got a name outside since is put back under its own name only, and the answer says so."""
     two.put("root/a.txt", "first\n")
     workspace = Workspace(two.disk)
@@ -172,7 +170,7 @@ def test_issue8_08_undo_and_restore_do_not_reach_outside(two: Two) -> None:
     assert (two.text("root/a.txt"), two.text("again.txt")) == ("mine\n", "first\n")
 
 
-def test_issue8_08_undo_of_a_parting_leaves_the_name_outside(two: Two) -> None:
+def test_undo_of_a_parting_leaves_the_name_outside(two: Two) -> None:
     """The content is back; the link is not, and the file outside is not touched."""
     two.put("outside.txt", "shared\n")
     two.link("root/a.txt", "outside.txt")
@@ -183,7 +181,7 @@ def test_issue8_08_undo_of_a_parting_leaves_the_name_outside(two: Two) -> None:
     assert (two.text("root/a.txt"), two.text("outside.txt")) == ("shared\n", "theirs\n")
 
 
-def test_issue8_08_undo_is_refused_where_it_would_split_what_was_one(two: Two) -> None:
+def test_undo_is_refused_where_it_would_split_what_was_one(two: Two) -> None:
     """A file was changed by all its names, and one of them stands outside by now: nothing is changed."""
     two.put("root/a.txt", "shared\n")
     two.link("root/b.txt", "root/a.txt")
@@ -195,7 +193,7 @@ def test_issue8_08_undo_is_refused_where_it_would_split_what_was_one(two: Two) -
     assert {two.text(name) for name in ("root/a.txt", "root/b.txt", "outside.txt")} == {"mine\n"}
 
 
-def test_issue8_08_names_that_are_not_found_count_as_outside(tmp_path: Path) -> None:
+def test_names_that_are_not_found_count_as_outside(tmp_path: Path) -> None:
     """Beyond ten thousand directories the search ends, and the file is not written in place."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root/a.txt").write_text("shared\n")
@@ -208,7 +206,7 @@ def test_issue8_08_names_that_are_not_found_count_as_outside(tmp_path: Path) -> 
     assert (tmp_path / "root/d00000/e/b.txt").read_text() == "shared\n"
 
 
-def test_issue8_08_links_and_mounts_do_not_make_a_name_inside(tmp_path: Path) -> None:
+def test_links_and_mounts_do_not_make_a_name_inside(tmp_path: Path) -> None:
     """A symbolic link in the workspace to the directory outside does not bring the name in."""
     (tmp_path / "root").mkdir()
     (tmp_path / "out").mkdir()
@@ -219,7 +217,7 @@ def test_issue8_08_links_and_mounts_do_not_make_a_name_inside(tmp_path: Path) ->
     assert (tmp_path / "out/b.txt").read_text() == "shared\n"
 
 
-def test_issue8_08_a_file_that_cannot_part_is_refused() -> None:
+def test_a_file_that_cannot_part_is_refused() -> None:
     """A copy could not have the owner of the file: the call is an error, and both names are as they were."""
     disk = MemoryDisk(root="/base/root", user=User(7, (7,)))
     disk.put("/base/outside.txt", "shared\n", mode=0o666, owner=(8, 8))
@@ -233,7 +231,7 @@ def test_issue8_08_a_file_that_cannot_part_is_refused() -> None:
     assert run(kept, CHANGES[0])[0].outcome is Outcome.OK
 
 
-def test_issue8_08_mode_and_times_of_the_name_outside_stay(tmp_path: Path) -> None:
+def test_mode_and_times_of_the_name_outside_stay(tmp_path: Path) -> None:
     """The mode goes along; nothing of the file outside moves but its count of names."""
     (tmp_path / "root").mkdir()
     outside = tmp_path / "outside.sh"

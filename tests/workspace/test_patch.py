@@ -141,7 +141,7 @@ def test_hunk_at_its_line_needs_no_other_place():
 
 def test_hunks_stay_in_order():
     """A hunk is not looked for before the one before it ends."""
-    assert refusal("a\nb\n", "@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+x").got == "0 places"
+    assert refusal("a\nb\n", "@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+x").got == "at line 1, before they end"
 
 
 def test_hunk_of_no_place_says_what_is_near():

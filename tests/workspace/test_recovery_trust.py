@@ -72,7 +72,7 @@ def bytes_read(work: Callable[[], object]) -> int:
 
 @pytest.mark.process
 @pytest.mark.parametrize("where", ["absolute", "above", "in the midst", "beside"])
-def test_issue8_01_forged_recovery_copy_changes_no_file(root: Path, tmp_path: Path, where: str) -> None:
+def test_forged_recovery_copy_changes_no_file(root: Path, tmp_path: Path, where: str) -> None:
     """A copy that names a file anywhere, with its number and content, is left alone and reported; so is the file."""
     victim = root / "d" / "plain" if where == "beside" else tmp_path / "victim"
     inode = half(victim)
@@ -95,7 +95,7 @@ def test_issue8_01_forged_recovery_copy_changes_no_file(root: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["\0", "", ".", "..", "/", "a\0b", "\ud800", "x" * 5000, 7, None, ["victim"]])
-def test_issue8_01_forged_copy_with_a_name_that_is_none_is_left_alone(root: Path, name: object) -> None:
+def test_forged_copy_with_a_name_that_is_none_is_left_alone(root: Path, name: object) -> None:
     """Whatever a forged head says, a start goes on, and the copy stays."""
     head = json.dumps({"name": name, "inode": os.stat(root / "readme").st_ino, "old": 3, "new": 3}).encode()
     copy = root / ".toolrt-1-2-3.undo"
@@ -106,7 +106,7 @@ def test_issue8_01_forged_copy_with_a_name_that_is_none_is_left_alone(root: Path
     assert (root / "readme").read_text() == "hello\n"
 
 
-def test_issue8_01_names_that_a_repository_brings_are_not_deleted(root: Path) -> None:
+def test_names_that_a_repository_brings_are_not_deleted(root: Path) -> None:
     """A file, a directory, a link and a pipe of such names are all there after the start."""
     (root / ".toolrt-notes.tmp").write_text("mine")
     (root / "d" / ".toolrt-dir.tmp" / "sub").mkdir(parents=True)
@@ -121,7 +121,7 @@ def test_issue8_01_names_that_a_repository_brings_are_not_deleted(root: Path) ->
 
 
 @linux_only
-def test_issue8_01_start_reads_nothing_of_a_huge_sparse_file(root: Path) -> None:
+def test_start_reads_nothing_of_a_huge_sparse_file(root: Path) -> None:
     """A file of 3 GB with such a name is not read, neither as a partial one nor as a copy."""
     for name in (".toolrt-1-2-3.undo", ".toolrt-1-2-4.tmp"):
         (root / name).touch()
@@ -132,7 +132,7 @@ def test_issue8_01_start_reads_nothing_of_a_huge_sparse_file(root: Path) -> None
 
 @pytest.mark.process
 @linux_only
-def test_issue8_01_start_reads_one_block_of_a_true_name_with_another_content(root: Path) -> None:
+def test_start_reads_one_block_of_a_true_name_with_another_content(root: Path) -> None:
     """The name of a true copy on a huge file leads to no more than a look at its first block."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
@@ -145,7 +145,7 @@ def test_issue8_01_start_reads_one_block_of_a_true_name_with_another_content(roo
 
 @pytest.mark.process
 @linux_only
-def test_issue8_01_thousands_of_planted_names_cost_little_and_are_counted(root: Path) -> None:
+def test_thousands_of_planted_names_cost_little_and_are_counted(root: Path) -> None:
     """A start opens none of them, names some of them to people, and all of them to programs."""
     for number in range(3_000):
         (root / "d" / f".toolrt-{number}.undo").write_bytes(forged("readme", os.stat(root / "readme").st_ino))
@@ -159,7 +159,7 @@ def test_issue8_01_thousands_of_planted_names_cost_little_and_are_counted(root: 
 
 
 @pytest.mark.process
-def test_issue8_01_what_a_killed_writer_left_is_mended(root: Path) -> None:
+def test_what_a_killed_writer_left_is_mended(root: Path) -> None:
     """The half-written file has its old content in all its names, and both names of the disk's own are gone."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
@@ -174,7 +174,7 @@ def test_issue8_01_what_a_killed_writer_left_is_mended(root: Path) -> None:
 
 
 @pytest.mark.process
-def test_issue8_01_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> None:
+def test_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> None:
     """Where another file, or a link out of the workspace, stands in the place of the half-written one, both stay."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "y")
@@ -192,7 +192,7 @@ def test_issue8_01_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.process
-def test_issue8_01_copy_that_was_changed_is_not_believed(root: Path) -> None:
+def test_copy_that_was_changed_is_not_believed(root: Path) -> None:
     """Its signature covers what it says and what it holds: with one byte changed no file is touched."""
     for place in (10, 80, 4096, 4096 + len(OLD) + 10):
         (root / "d" / "x").write_bytes(OLD)
@@ -209,7 +209,7 @@ def test_issue8_01_copy_that_was_changed_is_not_believed(root: Path) -> None:
 
 
 @pytest.mark.process
-def test_issue8_01_link_in_the_place_of_a_true_copy_is_not_followed(root: Path, tmp_path: Path) -> None:
+def test_link_in_the_place_of_a_true_copy_is_not_followed(root: Path, tmp_path: Path) -> None:
     """What it leads to is neither read nor changed."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
@@ -224,7 +224,7 @@ def test_issue8_01_link_in_the_place_of_a_true_copy_is_not_followed(root: Path, 
 
 
 @pytest.mark.process
-def test_issue8_01_tree_that_was_moved_is_mended_and_one_that_was_copied_is_not(root: Path, tmp_path: Path) -> None:
+def test_tree_that_was_moved_is_mended_and_one_that_was_copied_is_not(root: Path, tmp_path: Path) -> None:
     """A copy of the tree has a true copy of another file's: it is left alone and reported."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
@@ -239,7 +239,7 @@ def test_issue8_01_tree_that_was_moved_is_mended_and_one_that_was_copied_is_not(
 
 
 @pytest.mark.process
-def test_issue8_01_without_its_state_directory_nothing_is_believed(root: Path, tmp_path: Path) -> None:
+def test_without_its_state_directory_nothing_is_believed(root: Path, tmp_path: Path) -> None:
     """Where the key is gone, what a dead writer left is left alone and reported."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
@@ -252,7 +252,7 @@ def test_issue8_01_without_its_state_directory_nothing_is_believed(root: Path, t
 
 @pytest.mark.process
 @pytest.mark.parametrize("bad", ["short", "readable by others", "a link"])
-def test_issue8_01_key_that_others_may_know_is_not_used(root: Path, tmp_path: Path, bad: str) -> None:
+def test_key_that_others_may_know_is_not_used(root: Path, tmp_path: Path, bad: str) -> None:
     """A key file that is not 32 bytes, that others may read, or that is a link is as good as none."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
@@ -271,7 +271,7 @@ def test_issue8_01_key_that_others_may_know_is_not_used(root: Path, tmp_path: Pa
     assert (root / "d" / "x").read_bytes() == torn
 
 
-def test_issue8_01_state_directory_in_the_workspace_holds_no_key(
+def test_state_directory_in_the_workspace_holds_no_key(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a repository brings as a state directory of its own makes nothing believed: the key is the user's own."""
@@ -287,7 +287,7 @@ def test_issue8_01_state_directory_in_the_workspace_holds_no_key(
 
 
 @pytest.mark.parametrize("entry", [["..", "victim"], ["d", "../../victim"], ["/victim"], [""], ["a\0b"]])
-def test_issue8_01_forged_history_leads_nowhere_outside(root: Path, tmp_path: Path, entry: list[str]) -> None:
+def test_forged_history_leads_nowhere_outside(root: Path, tmp_path: Path, entry: list[str]) -> None:
     """A history that a repository brings along may name no file outside: nothing is read from such a history."""
     state = root / ".state"
     directory = Path(state_directory(RealDisk(root), state) or "")
@@ -295,7 +295,7 @@ def test_issue8_01_forged_history_leads_nowhere_outside(root: Path, tmp_path: Pa
     made = ["FILE", hashlib.sha256(VICTIM).hexdigest(), 0o644]  # of an unfinished group, which a start takes back
     row = ["b", 0, None, entry, entry, None, made, None, None, "g", 1]
     with open(directory / "segment-00000001.log", "wb") as file:
-        for said in ({"session": "s"}, {"begun": [0, [row], []]}):
+        for said in ({"session": "s"}, {"begun": [0, 1, [row], []]}):
             text = json.dumps(said).encode()
             file.write(struct.pack("<4sIIQ", b"trt1", zlib.crc32(text), len(text), 0) + text)
     workspace = Workspace(root, state_dir=state)
@@ -304,7 +304,7 @@ def test_issue8_01_forged_history_leads_nowhere_outside(root: Path, tmp_path: Pa
     assert (tmp_path / "victim").read_bytes() == VICTIM
 
 
-def test_issue8_01_twin_believes_nothing_either() -> None:
+def test_twin_believes_nothing_either() -> None:
     """A copy that is planted on a twin is left alone; what its own writer left is mended."""
     disk = MemoryDisk({"a": "hello", "d/.toolrt-1-2-3.undo": forged("a", 3), "d/.toolrt-0-a.tmp": "mine"})
     assert disk.recover() == []

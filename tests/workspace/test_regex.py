@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from toolrt.workspace.finding import _regex
 from toolrt.workspace.finding._regex import Expression, RegexRefused
+from toolrt.workspace.rules._patterns import POSIX
 
 
 def found_by_python(pattern, line, flags=0):
@@ -89,7 +90,7 @@ def test_any_text_is_a_pattern_or_refused(pattern, line):
         ("\\1", "not known here"),
         ("(?=a)", "not known here"),
         ("(?P<a>b)", "not known here"),
-        ("(?i)a", "not known here"),
+        ("(?m)a", "not known here"),
         ("\\x1", "hexadecimal"),
         ("\\Uffffffff", "does not exist"),
         ("a" * 1001, "1000 are the most"),
@@ -144,3 +145,32 @@ def test_literal_is_in_every_line_that_matches(pattern, line):
     expression = Expression(pattern)
     if expression.matches(line):
         assert expression.literal in line
+
+
+@pytest.mark.parametrize("name", POSIX)
+def test_posix_classes_are_those_of_ascii(name):
+    """A class that POSIX names has the characters that it has in ASCII, and its negation all others."""
+    inside = re.compile(f"[{POSIX[name]}]")
+    for character in [*map(chr, range(128)), "é", "日"]:
+        expected = inside.fullmatch(character) is not None
+        assert matches(f"^[[:{name}:]]$", character) is expected
+        assert matches(f"^[^[:{name}:]]$", character) is not expected
+        assert matches(f"^[[:^{name}:]]$", character) is not expected
+    assert matches(f"^[_[:{name}:]-]+$", "-_")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("[:digit:]+", "[[:digit:]]"), ("[[:word1:]]", "known are"), ("[[.a.]]", "collating"), ("[[=a=]]", "collating"),
+     ("a(?i)b", "ignore_case"), ("(?i:a)", "ignore_case"), ("(?mi)a", "ignore_case")],
+)  # fmt: skip
+def test_refusal_of_a_class_or_a_flag_says_what_to_write(pattern, said):
+    """A pattern of another dialect is never searched as something else."""
+    with pytest.raises(RegexRefused, match=re.escape(said)):
+        Expression(pattern)
+
+
+def test_flag_at_the_beginning_ignores_case():
+    """What ripgrep and Python take there is taken here."""
+    assert matches("(?i)ab[c]", "xABC")
+    assert not matches("ab", "AB")

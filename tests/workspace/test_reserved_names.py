@@ -53,7 +53,7 @@ def everything(tree: Any) -> list[str]:
 
 @pytest.mark.parametrize("there", [False, True], ids=["nothing there", "something there"])
 @pytest.mark.parametrize("path", RESERVED)
-async def test_issue8_02_every_tool_refuses_a_reserved_name(tree: Any, call: Any, path: str, there: bool) -> None:
+async def test_every_tool_refuses_a_reserved_name(tree: Any, call: Any, path: str, there: bool) -> None:
     """Also as a directory on the way, whatever stands there; nothing is made, changed or deleted."""
     tree.put("a", "a")
     tree.put("d/b", "b")
@@ -74,7 +74,7 @@ async def test_issue8_02_every_tool_refuses_a_reserved_name(tree: Any, call: Any
 
 
 @pytest.mark.parametrize("path", FREE)
-async def test_issue8_02_other_names_are_free(tree: Any, call: Any, path: str) -> None:
+async def test_other_names_are_free(tree: Any, call: Any, path: str) -> None:
     """A name that only begins or only ends so is a name like any other: written, shown and there after a start."""
     assert not is_own(path.rpartition("/")[2])
     await call(tree, "write_file", path=path, content="mine")
@@ -86,7 +86,7 @@ async def test_issue8_02_other_names_are_free(tree: Any, call: Any, path: str) -
     assert tree.workspace.snapshot()[path] == b"yours"
 
 
-async def test_issue8_02_links_do_not_lead_to_reserved_names(tree: Any, call: Any) -> None:
+async def test_links_do_not_lead_to_reserved_names(tree: Any, call: Any) -> None:
     """Neither a link to such a name nor one that has it leads anywhere."""
     tree.put("d/a", "a")
     tree.put(".toolrt-x.kept/it/a", "mine")
@@ -101,7 +101,7 @@ async def test_issue8_02_links_do_not_lead_to_reserved_names(tree: Any, call: An
     assert tree.workspace.snapshot()["d/a"] == b"a"
 
 
-def test_issue8_02_reserved_names_are_refused_by_any_spelling_where_the_disk_folds() -> None:
+def test_reserved_names_are_refused_by_any_spelling_where_the_disk_folds() -> None:
     """On a disk that folds letters another spelling is the same name."""
     disk = MemoryDisk({".toolrt-x.kept/it": "mine"}, fold=Folding(case=True, unicode=True))
     workspace = Workspace(disk)
@@ -115,7 +115,7 @@ def test_issue8_02_reserved_names_are_refused_by_any_spelling_where_the_disk_fol
     assert disk.peek((".toolrt-x.kept", "it")) == b"mine"
 
 
-def test_issue8_02_batch_and_parallel_edit_refuse_before_anything(tmp_path: Path) -> None:
+def test_batch_and_parallel_edit_refuse_before_anything(tmp_path: Path) -> None:
     """The other parts of one call are not made either; the other calls of the batch are."""
     (tmp_path / "repo").mkdir()
     workspace = Workspace(tmp_path / "repo", state_dir=tmp_path / "state")
@@ -138,7 +138,7 @@ def test_issue8_02_batch_and_parallel_edit_refuse_before_anything(tmp_path: Path
 
 
 @pytest.mark.process
-def test_issue8_02_command_line_says_what_is_reserved(tmp_path: Path) -> None:
+def test_command_line_says_what_is_reserved(tmp_path: Path) -> None:
     """``toolrt run`` shows the refusal, and the name is not there afterwards."""
     (tmp_path / "repo").mkdir()
     calls = '[{"id": "1", "name": "write_file", "input": {"path": ".toolrt-notes.tmp", "content": "mine"}}]'

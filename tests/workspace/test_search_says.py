@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import toolrt
 from toolrt import MemoryDisk, Outcome, ToolCall, Workspace
 from toolrt.workspace import SIZE_LIMIT, RealDisk
+from toolrt.workspace.finding import _ripgrep
 
 MIB = 1024 * 1024
 NOT_UTF_8 = "not UTF-8 (name the encoding with encoding=)"
@@ -72,7 +73,7 @@ UNREAD = {
 
 @pytest.mark.parametrize("encoding", UNREAD)
 @pytest.mark.parametrize("literal", [True, False])
-async def test_issue8_06_a_file_that_is_not_utf_8_is_named(planted: Any, encoding: str, literal: bool) -> None:
+async def test_a_file_that_is_not_utf_8_is_named(planted: Any, encoding: str, literal: bool) -> None:
     """The answer does not say that the text stands nowhere, it says which file it could not read."""
     workspace = planted({"z/old.log": UNREAD[encoding]})
     answer = await searched(workspace, pattern="needle", literal=literal)
@@ -81,9 +82,7 @@ async def test_issue8_06_a_file_that_is_not_utf_8_is_named(planted: Any, encodin
 
 @pytest.mark.parametrize("encoding", UNREAD)
 @pytest.mark.parametrize("pattern", ["needle", "."])
-async def test_issue8_06_a_file_is_searched_in_the_encoding_that_is_named(
-    planted: Any, encoding: str, pattern: str
-) -> None:
+async def test_a_file_is_searched_in_the_encoding_that_is_named(planted: Any, encoding: str, pattern: str) -> None:
     """What the note asks for can be done; files in UTF-8 are still read as UTF-8."""
     workspace = planted({"z/old.log": UNREAD[encoding], "z/new.log": "é needle\n".encode()})
     text = UNREAD[encoding].decode(encoding).strip()
@@ -92,17 +91,17 @@ async def test_issue8_06_a_file_is_searched_in_the_encoding_that_is_named(
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
-async def test_issue8_06_utf_16_without_its_mark_is_named_and_with_it_found(planted: Any, encoding: str) -> None:
+async def test_utf_16_without_its_mark_is_named_and_with_it_found(planted: Any, encoding: str) -> None:
     """Without the mark it looks like binary data, and nothing is guessed."""
     text = "needle\n"
     mark = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE, "utf-32-le": codecs.BOM_UTF32_LE}
     workspace = planted({"z/bare": text.encode(encoding), "z/marked": mark[encoding] + text.encode(encoding)})
-    found = "z/marked:1: \ufeffneedle"
+    found = "z/marked:1: needle"
     assert await searched(workspace, pattern="needle") == f"{found}\n(1 file was not searched, binary data: z/bare)"
     assert await searched(workspace, pattern="needle", encoding=encoding) == f"z/bare:1: needle\n{found}"
 
 
-async def test_issue8_06_files_that_are_not_read_are_counted_by_reason(planted: Any) -> None:
+async def test_files_that_are_not_read_are_counted_by_reason(planted: Any) -> None:
     """The first names of each reason are given, and how many more there are."""
     pictures = {f"z/p{number}.png": b"\x89PNG\0\xff" for number in range(8)}
     workspace = planted({**pictures, "z/latin": b"caf\xe9", "z/text": b"needle"})
@@ -113,7 +112,7 @@ async def test_issue8_06_files_that_are_not_read_are_counted_by_reason(planted: 
     ]
 
 
-async def test_issue8_06_what_no_search_looks_for_is_not_counted(planted: Any) -> None:
+async def test_what_no_search_looks_for_is_not_counted(planted: Any) -> None:
     """A note is about the files of this search, not about those that its glob leaves out."""
     workspace = planted({"z/p.png": b"\0", "z/text": b"needle"})
     assert await searched(workspace, pattern="needle", glob="text") == "z/text:1: needle"
@@ -130,7 +129,7 @@ def log(size: int, *, needle_at: int, line: bytes = b"2026-11-22 something ordin
 
 @pytest.mark.parametrize("literal", [True, False])
 @pytest.mark.parametrize("at", [MIB - 5, 11 * MIB - 100])
-async def test_issue8_06_a_large_file_is_searched(planted: Any, at: int, literal: bool) -> None:
+async def test_a_large_file_is_searched(planted: Any, at: int, literal: bool) -> None:
     """Wherever the line is, its number and its text are those of the whole file."""
     content = log(11 * MIB, needle_at=at)
     workspace = planted({"z/big.log": content})
@@ -141,7 +140,7 @@ async def test_issue8_06_a_large_file_is_searched(planted: Any, at: int, literal
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-be"])
-async def test_issue8_06_a_large_file_is_read_in_the_encoding_of_its_mark(planted: Any, encoding: str) -> None:
+async def test_a_large_file_is_read_in_the_encoding_of_its_mark(planted: Any, encoding: str) -> None:
     """Characters and line ends that stand at the edge of a block are whole."""
     text = "\ufeff" + "日本é\r\nab\r" * (11 * MIB // 12) + "the needle"
     workspace = planted({"z/big": text.encode(encoding)})
@@ -151,7 +150,7 @@ async def test_issue8_06_a_large_file_is_read_in_the_encoding_of_its_mark(plante
     assert await searched(workspace, pattern="needle") == f"z/big:{lines}: the needle"
 
 
-async def test_issue8_06_a_large_file_is_searched_up_to_what_is_no_text(planted: Any) -> None:
+async def test_a_large_file_is_searched_up_to_what_is_no_text(planted: Any) -> None:
     """Lines before that are found, and the answer says from where on it did not read."""
     content = log(11 * MIB, needle_at=100) + b"caf\xe9 the needle\n"
     workspace = planted({"z/big.log": content})
@@ -163,14 +162,14 @@ async def test_issue8_06_a_large_file_is_searched_up_to_what_is_no_text(planted:
     assert again[1].endswith(": café the needle")
 
 
-async def test_issue8_06_a_large_binary_file_is_named(planted: Any) -> None:
+async def test_a_large_binary_file_is_named(planted: Any) -> None:
     """It is not read to its end to find that out."""
     workspace = planted({"z/disk.img": bytes(12 * MIB), "z/text": b"needle"})
     answer = await searched(workspace, pattern="needle")
     assert answer == "z/text:1: needle\n(1 file was not searched, binary data: z/disk.img)"
 
 
-async def test_issue8_06_a_large_file_of_one_line_is_bounded(planted: Any) -> None:
+async def test_a_large_file_of_one_line_is_bounded(planted: Any) -> None:
     """The answer names a file whose one line does not fit into memory as not searched."""
     workspace = planted({"z/one.json": b"x" * (13 * MIB)})
     answer = await searched(workspace, pattern="needle")
@@ -179,7 +178,7 @@ async def test_issue8_06_a_large_file_of_one_line_is_bounded(planted: Any) -> No
     )
 
 
-async def test_issue8_06_a_sparse_file_costs_a_block(tmp_path: Path) -> None:
+async def test_a_sparse_file_costs_a_block(tmp_path: Path) -> None:
     """A file of 64 GiB that holds nothing is binary data after its first block."""
     (tmp_path / "sparse").touch()
     try:
@@ -190,7 +189,7 @@ async def test_issue8_06_a_sparse_file_costs_a_block(tmp_path: Path) -> None:
     assert answer == "no line matches\n(1 file was not searched, binary data: sparse)"
 
 
-async def test_issue8_06_large_files_show_no_more_lines_than_are_wanted(planted: Any) -> None:
+async def test_large_files_show_no_more_lines_than_are_wanted(planted: Any) -> None:
     """The limit is for all files together."""
     workspace = planted({"z/1.log": b"needle\n" * (2 * MIB), "z/2.log": b"needle\n"})
     answer = await searched(workspace, pattern="needle", limit=3)
@@ -201,7 +200,7 @@ async def test_issue8_06_large_files_show_no_more_lines_than_are_wanted(planted:
 # What cannot be read
 
 
-async def test_issue8_06_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+async def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     """Permission is a reason like any other."""
     for name in ("a", "b"):
         (tmp_path / name).write_text("needle")
@@ -214,7 +213,7 @@ async def test_issue8_06_a_file_that_may_not_be_read_is_named(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("size", [10, 11 * MIB])
-async def test_issue8_06_a_file_that_the_disk_refuses_is_named(size: int) -> None:
+async def test_a_file_that_the_disk_refuses_is_named(size: int) -> None:
     """A broken disk is no reason to say that a text stands nowhere."""
 
     def fault(operation: str, path: str) -> None:
@@ -228,7 +227,7 @@ async def test_issue8_06_a_file_that_the_disk_refuses_is_named(size: int) -> Non
 
 @settings(max_examples=60)
 @given(st.binary(max_size=40), st.sampled_from(["a", "é", "needle", "日"]), st.booleans())
-async def test_issue8_06_a_search_finds_or_names(content: bytes, wanted: str, literal: bool) -> None:
+async def test_a_search_finds_or_names(content: bytes, wanted: str, literal: bool) -> None:
     """Whatever a file has: where its bytes hold what is sought, in UTF-8, it is found or the file is named."""
     content = content + wanted.encode() + b"\n"
     answer = await searched(Workspace(MemoryDisk({"f": content})), pattern=wanted, literal=literal)
@@ -237,8 +236,21 @@ async def test_issue8_06_a_search_finds_or_names(content: bytes, wanted: str, li
 
 @pytest.mark.parametrize("size", [0, 2 * SIZE_LIMIT], ids=["small", "large"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-async def test_issue8_06_a_line_begins_behind_the_byte_order_mark(planted: Any, encoding: str, size: int) -> None:
-    """The first line is found by what it begins with; it is shown with its mark, as it is read."""
+async def test_a_line_begins_behind_the_byte_order_mark(planted: Any, encoding: str, size: int) -> None:
+    """The first line is found by what it begins with, and is shown without the mark."""
     workspace = planted({"marked": ("first\nsecond\n" + ("x" * 99 + "\n") * (size // 100)).encode(encoding)})
-    assert await searched(workspace, pattern="^first$") == "marked:1: \ufefffirst"
+    assert await searched(workspace, pattern="^first$") == "marked:1: first"
     assert await searched(workspace, pattern="^second$", path="marked") == "marked:2: second"
+
+
+@pytest.mark.parametrize("pattern", ["^.irst$", "(?i)^F", "^[[:alpha:]]+$", "^[^f]"])
+@pytest.mark.parametrize("ripgrep", [True, False])
+async def test_a_search_takes_no_mark_for_a_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, ripgrep: bool
+) -> None:
+    """What a pattern says of the first characters is said of those behind the byte order mark, both ways."""
+    if not ripgrep:
+        monkeypatch.setattr(_ripgrep, "program", lambda: None)
+    (tmp_path / "marked").write_bytes("first\n".encode("utf-8-sig"))
+    found = "no line" if pattern == "^[^f]" else "marked:1: first"
+    assert (await searched(Workspace(tmp_path), pattern=pattern)).startswith(found)

@@ -82,9 +82,7 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
         ([("apply_patch", {"patch": PATCH}), FAILED_MOVE], ["ok", "error"]),
     ],
 )
-def test_issue8_05_undo_from_a_second_terminal_while_the_first_process_idles(
-    root: Path, calls: Any, outcomes: list[str]
-) -> None:
+def test_undo_from_a_second_terminal_while_the_first_process_idles(root: Path, calls: Any, outcomes: list[str]) -> None:
     """What failed in a batch is known not to have happened, so the rest is put back and no other program is named."""
     before = contents(root)
     with idle(root, *calls) as ended:
@@ -95,7 +93,7 @@ def test_issue8_05_undo_from_a_second_terminal_while_the_first_process_idles(
         assert contents(root) == before
 
 
-def test_issue8_05_history_from_a_second_terminal_has_only_what_happened(root: Path) -> None:
+def test_history_from_a_second_terminal_has_only_what_happened(root: Path) -> None:
     """A move that failed is no version of either file."""
     with idle(root, WRITE, FAILED_MOVE):
         for name, count in (("a", 0), ("taken", 0), ("b", 1)):
@@ -103,7 +101,7 @@ def test_issue8_05_history_from_a_second_terminal_has_only_what_happened(root: P
             assert len(json.loads(listed.stdout)) == count, name
 
 
-async def test_issue8_05_what_a_killed_idle_process_did_is_known_and_not_guessed(root: Path) -> None:
+async def test_what_a_killed_idle_process_did_is_known_and_not_guessed(root: Path) -> None:
     """The batch has ended, so a later start need not judge by what other programs made of the file since."""
     with idle(root, WRITE):
         pass
@@ -111,7 +109,7 @@ async def test_issue8_05_what_a_killed_idle_process_did_is_known_and_not_guessed
     assert await Workspace(root).history.changed_by("the-batch") == ("b",)
 
 
-async def test_issue8_05_a_process_that_works_on_knows_the_same(root: Path) -> None:
+async def test_a_process_that_works_on_knows_the_same(root: Path) -> None:
     """In the process that ran it a failed change is none either, before and after it says so."""
     with idle(root, WRITE, FAILED_MOVE):
         files = Workspace(root)

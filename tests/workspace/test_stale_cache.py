@@ -46,9 +46,7 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
 
 
 @pytest.mark.parametrize("reader", ["read_file", "search"])
-def test_issue8_10_a_read_shows_a_change_that_kept_size_and_mtime(
-    workspace: Workspace, tmp_path: Path, reader: str
-) -> None:
+def test_a_read_shows_a_change_that_kept_size_and_mtime(workspace: Workspace, tmp_path: Path, reader: str) -> None:
     """Reading and searching show the new text, and a write after the read is accepted."""
     save(tmp_path / "a.txt", "old text\n")
     look = ("read_file", {"path": "a.txt"})
@@ -61,7 +59,7 @@ def test_issue8_10_a_read_shows_a_change_that_kept_size_and_mtime(
     assert (tmp_path / "a.txt").read_text() == "mine\n", done
 
 
-def test_issue8_10_a_look_at_another_name_shows_the_change(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_look_at_another_name_shows_the_change(workspace: Workspace, tmp_path: Path) -> None:
     """A file with two names was read by one of them and changed by the other."""
     save(tmp_path / "a.txt", "old text\n")
     os.link(tmp_path / "a.txt", tmp_path / "b.txt")
@@ -97,7 +95,7 @@ class FrozenDisk(LaterDisk):
     ],
     ids=lambda change: change[0],
 )
-def test_issue8_10_a_refused_change_is_refused_once(tmp_path: Path, change: tuple[str, dict[str, Any]]) -> None:
+def test_a_refused_change_is_refused_once(tmp_path: Path, change: tuple[str, dict[str, Any]]) -> None:
     """Where no time tells of a change, the refusal of a write still makes the next read look at the file."""
     workspace = Workspace(FrozenDisk(tmp_path))
     save(tmp_path / "a.txt", "old text\n")
@@ -111,7 +109,7 @@ def test_issue8_10_a_refused_change_is_refused_once(tmp_path: Path, change: tupl
     assert not left.exists() if change[0] == "delete_path" else "mine" in left.read_text()
 
 
-async def test_issue8_10_a_removal_meets_what_was_looked_at(tmp_path: Path) -> None:
+async def test_a_removal_meets_what_was_looked_at(tmp_path: Path) -> None:
     """A file that another program changed since a look, size and time kept, is not removed for the old one."""
     (tmp_path / "a.txt").write_text("old text\n")
     disk = RealDisk(tmp_path)
@@ -124,7 +122,7 @@ async def test_issue8_10_a_removal_meets_what_was_looked_at(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["real", "twin"])
-async def test_issue8_10_the_twin_has_the_second_time_as_well(
+async def test_the_twin_has_the_second_time_as_well(
     tmp_path: Path, kind: str, autojump_clock: trio.testing.MockClock
 ) -> None:
     """A change of mode, a further name and a move each change ctime, and leave mtime as it is."""
@@ -147,7 +145,7 @@ async def test_issue8_10_the_twin_has_the_second_time_as_well(
     assert moved.ctime_ns >= after.ctime_ns
 
 
-def test_issue8_10_what_is_old_is_still_kept(tmp_path: Path) -> None:
+def test_what_is_old_is_still_kept(tmp_path: Path) -> None:
     """The second time does not end the cache: what did not change is read from the disk once."""
     save(tmp_path / "a.txt", "old text\n")
     workspace = Workspace(LaterDisk(tmp_path), limits=Limits())

@@ -285,7 +285,7 @@ async def test_search_reads_every_encoding(tree, call):
     tree.put("latin", "né".encode("latin-1"))
     assert (await call(tree, "search", pattern="日本", literal=True)).split("\n") == [
         "16:2: 日本",
-        "32:1: \ufeff日本",
+        "32:1: 日本",
         "8:1: 日本",
         "(1 file was not searched, not UTF-8 (name the encoding with encoding=): latin)",
     ]

@@ -140,7 +140,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("locks", ["ofd", "flock"])
-def test_issue8_11_no_change_of_two_processes_is_lost(start: Start, root: Path, locks: str) -> None:
+def test_no_change_of_two_processes_is_lost(start: Start, root: Path, locks: str) -> None:
     """Each of many read-and-write steps counts and none is refused, with no extra and nothing asked for."""
     (root / "counter").write_text("0")
     ends = told([start(_COUNTER, root, "counter", 60, locks) for _ in range(2)])
@@ -148,7 +148,7 @@ def test_issue8_11_no_change_of_two_processes_is_lost(start: Start, root: Path, 
     assert ends == ["0\n", "0\n"]
 
 
-def test_issue8_11_processes_with_roots_one_in_the_other_take_turns(start: Start, root: Path) -> None:
+def test_processes_with_roots_one_in_the_other_take_turns(start: Start, root: Path) -> None:
     """A file is the same one below both roots."""
     (root / "package").mkdir()
     (root / "package/counter").write_text("0")
@@ -159,7 +159,7 @@ def test_issue8_11_processes_with_roots_one_in_the_other_take_turns(start: Start
     assert ends == ["0\n", "0\n"]
 
 
-def test_issue8_11_names_of_one_file_take_turns(start: Start, root: Path) -> None:
+def test_names_of_one_file_take_turns(start: Start, root: Path) -> None:
     """Each process changes the file by another of its names."""
     (root / "a").write_text("0")
     os.link(root / "a", root / "b")
@@ -168,7 +168,7 @@ def test_issue8_11_names_of_one_file_take_turns(start: Start, root: Path) -> Non
     assert ends == ["0\n", "0\n"]
 
 
-def test_issue8_11_two_processes_append_to_one_file(start: Start, root: Path) -> None:
+def test_two_processes_append_to_one_file(start: Start, root: Path) -> None:
     """Changes by way of the workspace: every line of both is there once, each process's in its own order."""
     (root / "log").write_text("")
     told([start(_APPENDER, root, mine, 20) for mine in ("left", "right")])
@@ -179,7 +179,7 @@ def test_issue8_11_two_processes_append_to_one_file(start: Start, root: Path) ->
 
 
 @pytest.mark.parametrize("ends", ["released", "killed", "cancelled", "timed out"])
-async def test_issue8_11_a_change_waits_for_another_process(start: Start, root: Path, ends: str) -> None:
+async def test_a_change_waits_for_another_process(start: Start, root: Path, ends: str) -> None:
     """Reads and other files do not wait; the wait ends with the other's change, its life, a cancel or a deadline."""
     (root / "a.txt").write_text("a")
     holder = start(_HOLDER, root)
@@ -219,7 +219,7 @@ async def test_issue8_11_a_change_waits_for_another_process(start: Start, root: 
     assert workspace.claim_table.statistics()["groups"] == 0
 
 
-async def test_issue8_11_a_process_that_never_goes_on_is_not_waited_for(
+async def test_a_process_that_never_goes_on_is_not_waited_for(
     start: Start, root: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     """After half a minute the call is an error that may be tried again, and nothing was changed."""
@@ -236,7 +236,7 @@ async def test_issue8_11_a_process_that_never_goes_on_is_not_waited_for(
     assert trio.current_time() < 60
 
 
-async def test_issue8_11_disks_of_one_process_take_turns(root: Path) -> None:
+async def test_disks_of_one_process_take_turns(root: Path) -> None:
     """Two disks and several tasks in one process: what they change at one time is all there."""
     (root / "counter").write_text("0")
     disks = [RealDisk(root) for _ in range(2)]
@@ -252,7 +252,7 @@ async def test_issue8_11_disks_of_one_process_take_turns(root: Path) -> None:
     assert (root / "counter").read_text() == "100"
 
 
-def test_issue8_11_the_lock_is_not_in_the_workspace(
+def test_the_lock_is_not_in_the_workspace(
     start: Start, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is in the state directory; where that is inside, or cannot be written, files are changed all the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 import attrs
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolrt
 from tests.workspace._hand import Hand
 from toolrt import sim
 from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Planted, Symlink, Workspace
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import ChangeRow, EntryState
+from toolrt.workspace.change._version import EntryState
 from toolrt.workspace.history._undo import planned
 
 #: What a batch does: how, and to what.
@@ -222,6 +225,11 @@ HARD = {
     "deleted, then edited": [delete("h"), write("a", "1")],
     "edited twice between": [write("h", "1"), write("a", "2"), delete("h"), write("a", "3"), write("a", "4")],
     "both deleted": [write("a", "1"), delete("h"), delete("a")],
+    "edited, then deleted": [write("a", "1"), delete("a")],
+    "edited, then deleted and made anew": [write("a", "1"), delete("a"), write("a", "2")],
+    "edited, then moved and deleted": [write("a", "1"), move("a", "n/b"), delete("n")],
+    "edited, deleted, then edited by the other": [write("a", "1"), delete("a"), write("h", "2")],
+    "edited, then its directory deleted, a name outside": [write("d/a", "1"), move("d/h", "out"), delete("d")],
     "deleted with their directory": [write("d/a", "1"), delete("d")],
     "the other moved": [write("a", "1"), move("h", "n/h"), delete("n/h")],
     "moved and made anew": [write("a", "1"), move("a", "b"), delete("h"), write("a", "2"), write("b", "3")],
@@ -239,6 +247,45 @@ async def test_all_names_of_a_file_have_their_content_again(tree, hand: Hand, na
         tree.put(f"{directory}h", HardLink(f"{directory}a"))
     tree.put("k", "0")
     await there_and_back(hand, *HARD[name])
+
+
+_PLACES = ["a", "h", "d/a", "d/h"]
+_STEPS = st.one_of(
+    st.builds(write, st.sampled_from(_PLACES), st.sampled_from("12")),
+    st.builds(delete, st.sampled_from([*_PLACES, "d"])),
+    st.builds(move, st.sampled_from([*_PLACES, "d"]), st.sampled_from([*_PLACES, "d/n", "e"])),
+)
+
+
+@given(steps=st.lists(_STEPS, min_size=2, max_size=5))
+def test_random_batches_over_names_of_one_file_are_taken_back(steps: list[Step]) -> None:
+    """Every name has its content again; a step that the workspace refuses is none."""
+
+    async def main() -> None:
+        content = {"a": "0", "h": HardLink("a"), "d/a": "0", "d/h": HardLink("d/a"), "o": HardLink("d/a")}
+        hand = Hand(Workspace(MemoryDisk(content)))
+        before, changed = stands(hand.workspace), False
+        for step in steps:
+            with contextlib.suppress(FileProblem):
+                await act(hand, step)
+                changed = True
+        if changed and hand.workspace.history.store.rows_of_batch("batch"):
+            await hand.workspace.history.undo("batch")
+        assert stands(hand.workspace) == before
+
+    trio.run(main)
+
+
+async def test_undo_and_restore_name_what_they_made_anew(tree, hand: Hand) -> None:
+    """A file that was deleted is another one when it is back; one that was changed is the same."""
+    tree.put("a", "0")
+    tree.put("k", "0")
+    await act(hand, write("a", "1"), delete("k"))
+    undone = await hand.workspace.history.undo("batch")
+    assert (undone.paths, undone.made_anew) == (("a", "k"), ("k",))
+    await hand.remove("k", batch="later")
+    assert (await hand.workspace.history.restore("k", 0)).made_anew == ("k",)
+    assert (await hand.workspace.history.restore("a", 1)).made_anew == ()
 
 
 async def test_names_that_are_left_stay_one_file(tree, hand: Hand) -> None:
@@ -263,7 +310,7 @@ async def test_a_number_that_was_given_to_another_file_tells_nothing(tree, hand:
                      after=with_number(row.after, number, (found.device, found.inode)))
         for row in rows
     ]  # fmt: skip
-    plan = await planned(tree.workspace.disk, again, tree.workspace.files.stays_one)
+    plan = await planned(tree.workspace.disk, again, tree.workspace.files.stays_one, {})
     assert [(row.path, None if row.after is None else row.after.digest) for row in plan] == [
         ("k", None),
         ("a", digest_of(b"0")),
@@ -276,29 +323,14 @@ def with_number(standing: EntryState | None, number: Any, other: Any) -> EntrySt
     return attrs.evolve(standing, number=other) if standing is not None and standing.number == number else standing
 
 
-async def test_rows_of_earlier_versions_have_no_number(tree, hand: Hand) -> None:
-    """They are read and taken back as they were."""
-    tree.put("a", "0")
-    tree.put("b", HardLink("a"))
-    await act(hand, write("a", "1"), write("b", "2"))
-    rows = tree.workspace.history.store.rows_of_batch("batch")
-    old = [row.to_json() for row in rows]
-    assert [ChangeRow.from_json(values) for values in old] == rows
-    assert [ChangeRow.from_json(values).before.number for values in old] == [rows[0].before.number] * 2 != [None] * 2
-    for values in old:
-        values[5:7] = [standing[:3] for standing in values[5:7]]
-    read = [ChangeRow.from_json(values) for values in old]
-    assert [row.before.number for row in read] == [None, None]
-    assert [row.path for row in await planned(tree.workspace.disk, read, tree.workspace.files.stays_one)] == ["b"]
-
-
 async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_own() -> None:
-    """So that an undo is of one of them; the first is still ``batch-1``."""
+    """So that an undo is of one of them; no other process gives one of them."""
     workspace, other = Workspace(MemoryDisk({"a": "0", "b": "0"})), Workspace(MemoryDisk())
+    batch_ids = []
     for path in ("a", "b"):
         call = toolrt.ToolCall("id", "write_file", {"path": path, "content": "1"})
-        await toolrt.Runtime(toolrt.Registry(workspace.tools())).run([call])
-    assert [(await workspace.history.versions(path))[0].batch_id for path in ("a", "b")] == ["batch-1", "batch-2"]
+        batch_ids.append((await toolrt.Runtime(toolrt.Registry(workspace.tools())).run([call])).batch_id)
+    assert [(await workspace.history.versions(path))[0].batch_id for path in ("a", "b")] == batch_ids
 
     @toolrt.tool(owner=other)
     async def of_the_other(ctx: Any) -> str:
@@ -308,8 +340,9 @@ async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_ow
 
     both = toolrt.Runtime(toolrt.Registry([*workspace.tools(), of_the_other]))
     alone = toolrt.Runtime(toolrt.Registry(other.tools()))
-    assert [runtime.open_batch().batch_id for runtime in (alone, both, alone)] == ["batch-1", "batch-3", "batch-4"]
-    await workspace.history.undo("batch-1")
+    opened = [runtime.open_batch().batch_id for runtime in (alone, both, alone)]
+    assert [batch_id.split("-")[1] for batch_id in (*batch_ids, *opened)] == ["1", "2", "1", "3", "4"]
+    await workspace.history.undo(batch_ids[0])
     assert workspace.snapshot() == {"a": b"0", "b": b"1"}
 
 

@@ -54,7 +54,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("limits", [ROWS, BYTES], ids=["versions", "bytes"])
-def test_issue8_04_batch_that_fills_history_is_refused_and_undone_whole(opened: Any, limits: Limits) -> None:
+def test_batch_that_fills_history_is_refused_and_undone_whole(opened: Any, limits: Limits) -> None:
     """Its own first rows are never pushed out: the calls beyond the bound are refused, and the undo takes all back."""
     workspace = opened(limits)
     results(workspace, write("a", "before"), batch="earlier")
@@ -76,7 +76,7 @@ def test_issue8_04_batch_that_fills_history_is_refused_and_undone_whole(opened: 
 
 
 @pytest.mark.parametrize("tool", ["edit_file", "delete_path", "move_path", "make_dir", "apply_patch"])
-def test_issue8_04_each_tool_that_changes_files_is_refused_first(opened: Any, tool: str) -> None:
+def test_each_tool_that_changes_files_is_refused_first(opened: Any, tool: str) -> None:
     """Whatever the call would do, nothing of it is done."""
     workspace = opened(ROWS)
     inputs: dict[str, dict[str, Any]] = {
@@ -92,7 +92,7 @@ def test_issue8_04_each_tool_that_changes_files_is_refused_first(opened: Any, to
     assert {*workspace.snapshot()} - {"m/"} == {"a"}
 
 
-def test_issue8_04_batch_that_lost_its_first_rows_is_not_undone_in_part(opened: Any, tmp_path: Path) -> None:
+def test_batch_that_lost_its_first_rows_is_not_undone_in_part(opened: Any, tmp_path: Path) -> None:
     """Later batches have pushed out a part of it; the undo says so and changes nothing, also with a new index."""
     workspace = opened(ROWS)
     results(workspace, *(write(f"f{number}", "mine") for number in range(20)))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -91,10 +91,6 @@ class Files:
 
         Checkpoint: always.
         """
-        if probe.speculates:
-            noted = await self._noted(ctx, identity, self._contents.read)
-            if noted is not None:
-                return noted
         return await self._contents.read(ctx, identity)
 
     async def read_as(
@@ -112,10 +108,6 @@ class Files:
 
         Checkpoint: always.
         """
-        if probe.speculates:
-            noted = await self._noted(ctx, identity, self._contents.read)
-            if noted is not None:
-                return render(noted)
         return await self._contents.read_as(ctx, identity, part, render)
 
     async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
@@ -128,32 +120,7 @@ class Files:
 
         Checkpoint: always.
         """
-        if probe.speculates:
-            noted = await self._noted(ctx, identity, self._contents.scan)
-            if noted is not None:
-                return noted
         return await self._contents.scan(ctx, identity)
-
-    async def _noted(
-        self,
-        ctx: CallContext,
-        identity: Identity,
-        read: Callable[[CallContext, Identity], Awaitable[Snapshot]],
-    ) -> Snapshot | None:
-        """The file, for a speculative run, which may not make it count as seen; None: this run is none.
-
-        Args:
-            read: how the call reads it at its turn.
-        """
-        if not probe.is_speculative():
-            return None
-        found = await self._contents.scan(ctx, identity)
-
-        async def look(call: CallContext) -> bytes:
-            return (await read(call, identity)).content
-
-        probe.note_read(look, found.content)
-        return found
 
     # Changing
 
@@ -339,7 +306,7 @@ class Files:
         store, most = self._store, self._limits.kept_bytes
         try:
             async with self._keeping:
-                size = (await self._disk.survey(identity.entry)).size
+                size = (await self._disk.survey(identity.entry, contents=False)).size
                 await make_room(self._disk, store, row.batch_id, row.path, size, most)
                 kept = self._disk.kept_for(identity.entry)
                 before = None if row.before is None else attrs.evolve(row.before, digest=None)
@@ -379,7 +346,15 @@ class Files:
             await self._pending.settled(target.key or ())
             rows = self._pending.missing(ctx, target.key or (), target.entry[:-1])
             with os_errors(target.path), self._pending.of([row.key for row in rows]):
-                await self._carry_out(ctx, [*rows, moved], {})
+                try:
+                    await self._carry_out(ctx, [*rows, moved], {})
+                except FileExistsError:
+                    raise FileProblem(
+                        target.path,
+                        "a name that is free",
+                        "one that is taken",
+                        "Nothing was moved; delete what is there first, or move to another name.",
+                    ) from None
             for one in told:
                 one.landed = True
 
@@ -432,8 +407,6 @@ class Files:
 
     def _require_room(self, ctx: CallContext) -> None:
         """Refuse a change of a batch that has used up the bounds of history: no later part of it could be undone."""
-        if probe.speculates:
-            probe.refuse_effect("a change of a file")
         batch_id, limits = origin_of(ctx)[0], self._limits
         versions, size = self._store.used_by(batch_id)
         if versions >= limits.versions or size >= limits.history_bytes:
@@ -468,7 +441,7 @@ class Files:
         if self._keeps_hard_links:
             return True
         blocks = not isinstance(self._disk, MemoryDisk)
-        return await in_thread(lambda: self._disk.names_of(stat), blocks=blocks) >= stat.links
+        return len(await in_thread(lambda: self._disk.names_of(stat), blocks=blocks)) >= stat.links
 
     async def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
         """One change of one file; where its name is to part from others it is known by that name alone."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from toolrt import probe
 from toolrt.model import READ, Claim, Mode, State, covers
 from toolrt.order import ClaimTable
 from toolrt.workspace._problem import FileProblem
@@ -69,8 +68,6 @@ def looked_up(
     """
     identity = workspace.identify(path, ctx.state, wanted)
     claims = identity.claims(mode, subtree)
-    if probe.speculates:
-        probe.note_read(lambda call: workspace.identify(path, call.state, wanted).claims(mode, subtree), claims)
     if claims != ctx.claims and not all(covers(ctx.claims, claim) for claim in claims):
         raise FileProblem(
             identity.path,

@@ -43,6 +43,8 @@ class Removal:
     rows: list[ChangeRow] = attrs.field(factory=list, init=False)
     #: What was found in the files and links, by digest, as far as there was room.
     contents: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
+    #: Whether there was room for all files so far; once there was not, only files that were seen are read.
+    _fits: bool = attrs.field(default=True, init=False)
 
     async def gather(self, identity: Identity, recursive: bool) -> Stat | None:
         """Write down what stands at that `identity`, and below it if `recursive`; gives what a look at a file showed.
@@ -57,14 +59,20 @@ class Removal:
         return await self._add(identity.key or (), identity.entry, recursive)
 
     async def _add(self, key: Entry, entry: Entry, recursive: bool) -> Stat | None:
-        found = await standing_at(self.disk, entry)
+        found = await standing_at(self.disk, entry, content=self._fits)
+        expected = None if found.stat is None else self.seen.expected_at(key, found.stat)
+        if not self._fits and expected is not None:
+            found = await standing_at(self.disk, entry)
         standing, content = found.standing, found.content
         if standing is None:
             raise FileNotFoundError(errno.ENOENT, "nothing there")
+        if standing.kind is Kind.FILE and content is None:
+            self._fits = False
         if content is not None and standing.digest is not None:
             if sum(map(len, self.contents.values())) + len(content) <= self.room:
                 self.contents[standing.digest] = content
-            expected = self.seen.expected_at(key, found.stat)
+            elif standing.digest not in self.contents:
+                self._fits = False
             if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
                 raise changed_since(shown_at(entry))
         if standing.kind is Kind.DIRECTORY:

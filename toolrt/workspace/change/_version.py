@@ -158,7 +158,7 @@ def _standing_to_json(standing: EntryState | None) -> list[Any] | None:
 def _standing_from_json(values: Sequence[Any] | None) -> EntryState | None:
     if values is None:
         return None
-    kind, digest, mode, *rest = values  # rows of earlier versions have no number
+    kind, digest, mode, *rest = values
     number, links = ((rest[0], rest[1]), rest[2]) if rest else (None, 1)
     size = rest[3] if len(rest) > 3 else 0
     return EntryState(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links, size)

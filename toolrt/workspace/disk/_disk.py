@@ -278,8 +278,8 @@ class Disk(Protocol):
         Checkpoint: never; it blocks.
         """
 
-    def names_of(self, stat: Stat) -> int:
-        """How many names of the file that `stat` is a look at were found below the root; at most `stat.links`.
+    def names_of(self, stat: Stat) -> list[Entry]:
+        """The names of the file that `stat` is a look at, as far as they were found below the root.
 
         The search is bounded (see `toolrt.workspace.disk._real_links`), and names of the disk's own do not count.
         Where fewer were found than there are, the others are outside, or not known.
@@ -470,8 +470,11 @@ class Disk(Protocol):
         Checkpoint: never.
         """
 
-    async def survey(self, entry: Entry) -> Survey:
+    async def survey(self, entry: Entry, *, contents: bool = True) -> Survey:
         """What stands at `entry`, with all that is in it, which could be removed; links are not followed.
+
+        Args:
+            contents: whether files are read; else the digest says nothing, and the size is what the file system says.
 
         Raises:
             OSError: as `remove_tree`, and as `read` for the files in it.

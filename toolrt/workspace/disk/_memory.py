@@ -51,7 +51,17 @@ from toolrt.workspace.disk._memory_keep import put_in_box, surveyed
 from toolrt.workspace.disk._memory_planting import plant, plant_copy, planted_directory, set_planted_mode, uproot
 from toolrt.workspace.disk._memory_recover import recover, strangers
 from toolrt.workspace.disk._memory_tree import READ, SEARCH, SET_GROUP, WRITE, NodeTree, checked_parts, now_ns
-from toolrt.workspace.disk._nodes import Branch, File, HardLink, Other, Planted, RecoveryCopy, User, copied, nodes_of
+from toolrt.workspace.disk._nodes import (
+    Branch,
+    FileNode,
+    HardLink,
+    Other,
+    Planted,
+    RecoveryCopy,
+    User,
+    copied,
+    nodes_of,
+)
 from toolrt.workspace.disk._real import RealDisk
 
 #: Called before each elementary effect with its name and the entry's path below the root; an OSError that it raises
@@ -255,8 +265,8 @@ class MemoryDisk:
             return EXACT
         return node.folding if isinstance(node, Branch) else EXACT
 
-    def names_of(self, stat: Stat) -> int:
-        """How many names of a file stand below the root; see `Disk.names_of`."""
+    def names_of(self, stat: Stat) -> list[Entry]:
+        """The names of a file that stand below the root; see `Disk.names_of`."""
         return self._tree.names_of(stat)
 
     def peek(self, entry: Entry) -> bytes:
@@ -320,7 +330,7 @@ class MemoryDisk:
         several = file is not None and file.links > 1
         if file is not None and several:
             stat = self._tree.stat(file)
-            stays = self.names_of(stat) >= stat.links if in_place is None else in_place(stat)
+            stays = len(self.names_of(stat)) >= stat.links if in_place is None else in_place(stat)
             if not stays and not self._tree.may_give(file):
                 raise Inseparable
         else:
@@ -382,7 +392,7 @@ class MemoryDisk:
         # Only a member of a group may grant the right to run as that group.
         node.mode = mode if user is None or node.gid in user.gids else mode & ~SET_GROUP
         self._tree.touch((*self._below, *entry), write=True)
-        if isinstance(node, File):
+        if isinstance(node, FileNode):
             node.changed(self.now_ns())
             self._tree.touch_content((*self._below, *entry), node, write=True)
 
@@ -429,10 +439,10 @@ class MemoryDisk:
         told = hashlib.sha256("/".join(entry).encode(errors="surrogateescape")).hexdigest()[:16]
         return (self._tree.free_name(root, told, KEPT), BOXED)
 
-    async def survey(self, entry: Entry) -> Survey:
+    async def survey(self, entry: Entry, *, contents: bool = True) -> Survey:
         """What stands at `entry` with all that is in it; see `Disk.survey`."""
         await self._effect("read", entry)
-        return surveyed(self._tree, entry)
+        return surveyed(self._tree, entry, contents=contents)
 
     async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
@@ -491,14 +501,14 @@ class MemoryDisk:
             raise failure(errno.ENOENT, entry)
         return self._snapshot(entry, file, limit)
 
-    def _snapshot(self, entry: Entry, file: File, limit: int | None) -> Snapshot:
+    def _snapshot(self, entry: Entry, file: FileNode, limit: int | None) -> Snapshot:
         self._tree.require(file, READ, entry)
         self._tree.touch_content((*self._below, *entry), file, write=False)
         if limit is not None and len(file.content) > limit:
             raise TooLarge(len(file.content), limit)
         return Snapshot(file.content, self._tree.stat(file))
 
-    async def _swap_in(self, seen: _FoundFile, content: bytes) -> File:
+    async def _swap_in(self, seen: _FoundFile, content: bytes) -> FileNode:
         """Write a file of our own and move it to its place."""
         await self._effect("write", seen.entry)
         self._require_there(seen)
@@ -511,7 +521,7 @@ class MemoryDisk:
             self._tree.rename(seen.above, (*seen.entry[:-1], name), seen.above, seen.entry)
         return written
 
-    async def _write_in_place(self, seen: _FoundFile, file: File, content: bytes) -> None:
+    async def _write_in_place(self, seen: _FoundFile, file: FileNode, content: bytes) -> None:
         """Give `file` new content behind a recovery copy; on an error put the old content back."""
         old, mode = file.content, file.mode
         await self._effect("write", seen.entry)
@@ -540,7 +550,7 @@ class MemoryDisk:
                 file.mode = mode if user is None or file.gid in user.gids else mode & ~SET_GROUP
 
     @contextmanager
-    def _own(self, seen: _FoundFile, content: bytes) -> Iterator[tuple[str, File]]:
+    def _own(self, seen: _FoundFile, content: bytes) -> Iterator[tuple[str, FileNode]]:
         """A file of the disk's own beside `seen`, which is gone at the end unless it was renamed."""
         above, entry = seen.above, seen.entry
         self._tree.require(above, WRITE | SEARCH, entry)
@@ -548,7 +558,7 @@ class MemoryDisk:
         name = self._tree.free_name(above, entry[-1], PARTIAL)
         uid, gid = self._tree.new_owner(above)
         mode, inode, now = 0o666 & ~_UMASK, self._tree.next_inode(), self.now_ns()
-        file = File(content, mode, inode, uid, gid, mtime_ns=now, ctime_ns=now, held=True)
+        file = FileNode(content, mode, inode, uid, gid, mtime_ns=now, ctime_ns=now, held=True)
         file.made_as = (above.inode, name)
         beside = (*entry[:-1], name)
         above.names[above.folding.fold(name)] = (name, file)
@@ -580,5 +590,5 @@ class _FoundFile:
     entry: Entry
     above: Branch
     #: None: nothing was there.
-    file: File | None
+    file: FileNode | None
     changes: int

@@ -12,7 +12,7 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace.disk._disk import EXACT, Entry, Kind, Stat, is_box, parts_of
 from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._memory_tree import NodeTree, now_ns
-from toolrt.workspace.disk._nodes import Branch, Directory, File, HardLink, Node, Other, Planted, Special, Symlink
+from toolrt.workspace.disk._nodes import Branch, Directory, FileNode, HardLink, Node, Other, Planted, Special, Symlink
 from toolrt.workspace.disk._real import RealDisk
 
 
@@ -28,7 +28,7 @@ def plant(tree: NodeTree, path: str, what: Planted, mode: int = 0o644, owner: tu
     if isinstance(what, str | bytes):
         content = what.encode() if isinstance(what, str) else what
         now = now_ns()
-        node = File(content, mode, tree.next_inode(), uid, gid, mtime_ns=now, ctime_ns=now)
+        node = FileNode(content, mode, tree.next_inode(), uid, gid, mtime_ns=now, ctime_ns=now)
     elif isinstance(what, Directory):
         folding = parent.folding if what.fold is None else what.fold
         tree.exact = tree.exact and folding == EXACT
@@ -62,7 +62,7 @@ def set_planted_mode(tree: NodeTree, path: str, mode: int) -> None:
     if not isinstance(node, Other):
         node.mode = mode
     tree.touch(parts, write=True)
-    if isinstance(node, File):
+    if isinstance(node, FileNode):
         node.changed(now_ns())
         tree.touch_content(parts, node, write=True)
 
@@ -124,13 +124,13 @@ def _named(tree: NodeTree, path: str) -> tuple[Entry, Branch, str]:
     return parts, node, node.folding.fold(parts[-1])
 
 
-def _planted_link(tree: NodeTree, path: str, what: HardLink) -> File:
+def _planted_link(tree: NodeTree, path: str, what: HardLink) -> FileNode:
     try:
         parts, above, key = _named(tree, what.target)
         found = above.names[key][1]
     except OSError:
         found = None
-    if not isinstance(found, File):
+    if not isinstance(found, FileNode):
         raise DefinitionRefused(f"the hard link {path!r}", "a target that is a file", what.target)
     found.links += 1
     found.changed(now_ns())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from toolrt.workspace.disk._disk import COPY, PARTIAL, Entry, is_own
 from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE, NodeTree
-from toolrt.workspace.disk._nodes import Branch, File, Other, RecoveryCopy
+from toolrt.workspace.disk._nodes import Branch, FileNode, Other, RecoveryCopy
 from toolrt.workspace.disk._real_recover import mixture
 
 
@@ -22,7 +22,7 @@ def recover(tree: NodeTree, directories: Iterable[Entry] | None = None) -> list[
             if not _may_remove(tree, above, node, (*entry, name)):
                 continue
             mended = name
-            if isinstance(node, File) and name.endswith(COPY):
+            if isinstance(node, FileNode) and name.endswith(COPY):
                 put_back = _put_back(tree, above, entry, node.saved)
                 if put_back is None:
                     continue
@@ -43,7 +43,7 @@ def strangers(tree: NodeTree, directories: Iterable[Entry] | None = None) -> lis
     return sorted(found)
 
 
-def _may_remove(tree: NodeTree, above: Branch, node: File | Branch, entry: Entry) -> bool:
+def _may_remove(tree: NodeTree, above: Branch, node: FileNode | Branch, entry: Entry) -> bool:
     """Whether a dead writer's name can be taken away by us."""
     try:
         if isinstance(node, Branch):
@@ -64,7 +64,7 @@ def _put_back(tree: NodeTree, above: Branch, entry: Entry, saved: RecoveryCopy |
     for name in (saved.name, *names):
         key = above.folding.fold(name)
         file = above.names.get(key, ("", None))[1]
-        if not isinstance(file, File) or file.inode != saved.inode:
+        if not isinstance(file, FileNode) or file.inode != saved.inode:
             continue
         if file.content in (saved.old, saved.new):
             return ""

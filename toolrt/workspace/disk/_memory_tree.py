@@ -28,7 +28,7 @@ import trio
 from toolrt import probe
 from toolrt.workspace.disk._disk import DEEPEST, NAME_MAX, OWN, PATH_MAX, Entry, Kind, Stat, is_own, parts_of
 from toolrt.workspace.disk._disk_errors import NotRegular, failure
-from toolrt.workspace.disk._nodes import Branch, File, Node, Other, User, files_of
+from toolrt.workspace.disk._nodes import Branch, FileNode, Node, Other, User, files_of
 
 #: What may be asked for, as permission bits say it.
 READ, WRITE, SEARCH = 4, 2, 1
@@ -127,7 +127,7 @@ class NodeTree:
             raise failure(errno.ENOENT, entry)
         return above, node
 
-    def file_or_none(self, above: Branch, entry: Entry) -> File | None:
+    def file_or_none(self, above: Branch, entry: Entry) -> FileNode | None:
         """The regular file at `entry`, which is in `above`; None for nothing."""
         node = self.named(above, entry[-1], entry)
         if isinstance(node, Branch):
@@ -136,18 +136,18 @@ class NodeTree:
             raise failure(errno.ELOOP, entry) if node.kind is Kind.SYMLINK else NotRegular(node.kind)
         return node
 
-    def names_of(self, stat: Stat) -> int:
-        """How many names of a file stand below the root."""
-        found = 0
-        pending = [self.find(self.below)] if stat.device == self.device else []
+    def names_of(self, stat: Stat) -> list[Entry]:
+        """The names of a file that stand below the root."""
+        found: list[Entry] = []
+        pending: list[tuple[Entry, Node | None]] = [((), self.find(self.below))] if stat.device == self.device else []
         while pending:
-            above = pending.pop()
+            entry, above = pending.pop()
             for name, node in above.names.values() if isinstance(above, Branch) else ():
                 if isinstance(node, Branch):
-                    pending.append(node)
+                    pending.append(((*entry, name), node))
                 elif node.inode == stat.inode and not is_own(name):
                     self.stat(node)  # which reports that its names were looked at
-                    found += 1
+                    found.append((*entry, name))
         return found
 
     # Permission
@@ -176,7 +176,7 @@ class NodeTree:
         if above.mode & _STICKY and self.user is not None and self.user.uid not in (above.uid, node.uid):
             raise failure(errno.EPERM, entry)
 
-    def may_give(self, file: File) -> bool:
+    def may_give(self, file: FileNode) -> bool:
         """Whether the user may give a new file the owner that `file` has."""
         return self.user is None or (file.uid == self.user.uid and file.gid in self.user.gids)
 
@@ -196,7 +196,7 @@ class NodeTree:
 
     def stat(self, node: Node) -> Stat:
         """What a look at `node` shows."""
-        if isinstance(node, File):
+        if isinstance(node, FileNode):
             if node.shared and probe.sink is not None:
                 probe.sink.access(_file(node), False)
             times = node.mtime_ns, node.ctime_ns
@@ -228,7 +228,7 @@ class NodeTree:
         self.touch(parts, write=True)
         self.touch_list(parts[:-1], made=True)
 
-    def touch_content(self, parts: Entry, file: File, *, write: bool) -> None:
+    def touch_content(self, parts: Entry, file: FileNode, *, write: bool) -> None:
         """Report an access to a file's content."""
         self.touch(parts, write=write)
         if file.shared and probe.sink is not None:
@@ -256,7 +256,7 @@ class NodeTree:
         name = there.names[key][0] if key in there.names else target[-1]
         self.unnamed(there, key)
         there.names[key] = (name, node)
-        if isinstance(node, File):
+        if isinstance(node, FileNode):
             node.changed(now_ns())
         for entry in (source, target):
             self.touch_name((*self.below, *entry))
@@ -295,7 +295,7 @@ class NodeTree:
                 return candidate
             serial += 1
 
-    def overwrite(self, entry: Entry, file: File, content: bytes) -> None:
+    def overwrite(self, entry: Entry, file: FileNode, content: bytes) -> None:
         """Give `file` new content in place."""
         self.require_room(len(content), len(file.content), entry)
         file.content = content
@@ -337,7 +337,7 @@ def now_ns() -> int:
         return 0
 
 
-def _file(file: File) -> probe.Resource:
+def _file(file: FileNode) -> probe.Resource:
     return ("disk", "/file", str(file.inode))
 
 

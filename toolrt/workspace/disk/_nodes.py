@@ -71,7 +71,7 @@ class RecoveryCopy:
 
 
 @attrs.define(eq=False)
-class File:
+class FileNode:
     """A regular file; it may stand under several names."""
 
     content: bytes
@@ -130,10 +130,10 @@ class Branch:
     names: dict[str, tuple[str, Node]] = attrs.field(factory=dict)
 
 
-Node = File | Other | Branch
+Node = FileNode | Other | Branch
 
 
-def copied(node: Branch, known: dict[int, File]) -> Branch:
+def copied(node: Branch, known: dict[int, FileNode]) -> Branch:
     """A directory like `node`, with files of its own that no writer holds.
 
     `known` keeps several names of one file together.
@@ -142,7 +142,7 @@ def copied(node: Branch, known: dict[int, File]) -> Branch:
     for key, (name, below) in node.names.items():
         if isinstance(below, Branch):
             made.names[key] = (name, copied(below, known))
-        elif isinstance(below, File):
+        elif isinstance(below, FileNode):
             if below.inode not in known:
                 known[below.inode] = attrs.evolve(below, held=False)
             made.names[key] = (name, known[below.inode])
@@ -159,6 +159,6 @@ def nodes_of(node: Node) -> Iterator[Node]:
             yield from nodes_of(below)
 
 
-def files_of(node: Node) -> Iterator[File]:
+def files_of(node: Node) -> Iterator[FileNode]:
     """Every regular file at `node` and below it, once for each of its names."""
-    return (found for found in nodes_of(node) if isinstance(found, File))
+    return (found for found in nodes_of(node) if isinstance(found, FileNode))

@@ -227,8 +227,8 @@ class RealDisk:
         self._seal = seal
         self._lock = ProcessLock(seal.directories)
 
-    def names_of(self, stat: Stat) -> int:
-        """How many names of a file were found below the root; see `Disk.names_of`."""
+    def names_of(self, stat: Stat) -> list[Entry]:
+        """The names of a file that were found below the root; see `Disk.names_of`."""
         return names_of(self._root, stat)
 
     async def look(self, entry: Entry) -> Stat:
@@ -288,10 +288,10 @@ class RealDisk:
         """What this workspace's history may have kept aside at the root, for cleaning up.  It blocks."""
         return boxes(self._root, self._seal)
 
-    async def survey(self, entry: Entry) -> Survey:
+    async def survey(self, entry: Entry, *, contents: bool = True) -> Survey:
         """What stands at `entry` with all that is in it; see `Disk.survey`."""
         last_call = _nothing if probe.threads_inline else check_cancelled
-        return await self._in_thread(lambda: survey(self._root, entry, last_call=last_call))
+        return await self._in_thread(lambda: survey(self._root, entry, contents, last_call=last_call))
 
     async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""

@@ -25,13 +25,13 @@ MOST_NAMES = 200_000
 _NOT_LISTED = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-def names_of(root: str, stat: Stat) -> int:
+def names_of(root: str, stat: Stat) -> list[Entry]:
     """See `Disk.names_of`."""
-    found = 0
+    found: list[Entry] = []
     directories, names = MOST_DIRECTORIES, MOST_NAMES
     seen: set[tuple[int, int]] = set()
     pending: deque[Entry] = deque([()])
-    while pending and directories > 0 and names > 0 and found < stat.links:
+    while pending and directories > 0 and names > 0 and len(found) < stat.links:
         entry = pending.popleft()
         directories -= 1
         try:
@@ -53,7 +53,7 @@ def names_of(root: str, stat: Stat) -> int:
                     if one.is_dir(follow_symlinks=False):
                         pending.append((*entry, one.name))
                     elif one.inode() == stat.inode and _is(one, stat):
-                        found += 1
+                        found.append((*entry, one.name))
     return found
 
 

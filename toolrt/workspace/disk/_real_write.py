@@ -120,7 +120,7 @@ def revise(
 
 def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
     """Whether a file with several names is to be written in place."""
-    return names_of(root, stat) >= stat.links if in_place is None else in_place(stat)
+    return len(names_of(root, stat)) >= stat.links if in_place is None else in_place(stat)
 
 
 class _OwnerNotKept(Exception):

@@ -32,6 +32,7 @@ from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_ab
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace.names._mounts import located, path_on
 from toolrt.workspace.names._naming import meant_path, shown_path
+from toolrt.workspace.rules._ignore import RULES_MOST
 from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._encoding import named
@@ -191,6 +192,10 @@ def _notes(walk: Walk) -> list[str]:
         notes.append(f"{walk.unreadable} directories could not be read")
     if walk.too_deep:
         notes.append(f"{walk.too_deep} directories, more than {DEEPEST} deep, were not looked into")
+    if walk.unread_rules:
+        notes.append(
+            f"{walk.unread_rules} .gitignore patterns beyond the first {RULES_MOST} with wildcards do not count"
+        )
     if walk.cut_short:
         notes.append(f"only the first {VISITED_MOST} names were looked at; give a path further down")
     return notes

@@ -2,7 +2,8 @@ r"""Regular expressions whose time is bounded, for patterns that a model wrote.
 
 Rules.  Known are what regular expressions have without looking back or ahead: literals, ``.``, sets, ``\d \w \s \b``
 and their opposites, ``^ $``, groups, ``|``, and ``* + ? {m,n}``, each with Python's meaning; a ``?`` behind a repeat is
-taken and changes nothing, for the only question is whether a line has a match.  All else is refused by name.
+taken and changes nothing, for the only question is whether a line has a match.  A set takes the ASCII classes that
+POSIX names (``[[:digit:]]``, ``[[:^digit:]]``), and a leading ``(?i)`` ignores case.  All else is refused by name.
 
 Theory.  A nondeterministic automaton is walked as a deterministic one whose states are made when they are first met
 (Thompson 1968; lazily as in RE2).  So a line takes time proportional to its length, whatever the pattern: Python's own
@@ -10,15 +11,18 @@ Theory.  A nondeterministic automaton is walked as a deterministic one whose sta
 hang the whole program.
 
 Limits.  What a search may make of new states is bounded (`WORK_MOST`), counted rather than timed, so that the refusal
-is the same on every machine.  No references, no looking around, no named groups, no flags but the caller's.
+is the same on every machine.  No references, no looking around, no named groups, no flags but ``(?i)``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Literal, NoReturn
 
 import attrs
+
+from toolrt.workspace.rules._patterns import POSIX
 
 #: How long a pattern may be, how deep its groups may nest, how many places its automaton may have, and how many of
 #: those may be visited to make states of, in all: some seconds.
@@ -43,6 +47,8 @@ def _is_word(character: str) -> bool:
 
 _CLASSES: dict[str, Test] = {"d": str.isdecimal, "w": _is_word, "s": str.isspace}
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
+#: A class that POSIX names: inside the brackets of a set, and as a set of its own, which is a slip.
+_POSIX_CLASS = re.compile(r"\[:(\^?)(\w*):\]")
 _ASSERTIONS = {"b": "b", "B": "B", "A": "^", "Z": "$", "z": "$"}
 
 # The tree of a pattern.
@@ -103,6 +109,7 @@ class _Parser:
     def parsed(self) -> _Node:
         if len(self._pattern) > _LONGEST:
             raise RegexRefused(f"it has {len(self._pattern)} characters, and {_LONGEST} are the most")
+        self._ignore_case = self._take("(?i)") or self._ignore_case
         node = self._alternatives()
         if self._at < len(self._pattern):
             self._refuse("a closing parenthesis that none opened")
@@ -174,6 +181,8 @@ class _Parser:
     def _atom(self) -> _Node:
         character = self._peek()
         if self._take("("):
+            if re.compile(r"\?[a-zA-Z-]*i").match(self._pattern, self._at):
+                self._refuse("a flag (set ignore_case, or begin the whole pattern with (?i))")
             if self._take("?") and not self._take(":"):
                 self._refuse("a group of a kind that is not known here (only (...) and (?:...) are)")
             node = self._alternatives()
@@ -243,6 +252,9 @@ class _Parser:
         return character
 
     def _set(self) -> _Node:
+        slip = _POSIX_CLASS.match(self._pattern, self._at - 1)
+        if slip is not None and slip[2] in POSIX:
+            self._refuse(f"a class outside of a set (write [{slip[0]}])")
         negated = self._take("^")
         tests: list[Test] = []
         first = True
@@ -277,6 +289,16 @@ class _Parser:
 
     def _member(self, tests: list[Test]) -> str | None:
         """The next character of a set; None: it was a class, and its test is among `tests`."""
+        posix = _POSIX_CLASS.match(self._pattern, self._at)
+        if posix is not None:
+            if posix[2] not in POSIX:
+                self._refuse(f"a class that is not known here ({posix[0]}; known are {', '.join(POSIX)})")
+            self._at = posix.end()
+            named = re.compile(f"[{posix[1]}{POSIX[posix[2]]}]", re.DOTALL)
+            tests.append(lambda character: named.fullmatch(character) is not None)
+            return None
+        if self._pattern.startswith(("[.", "[="), self._at):
+            self._refuse("a collating element, which is not known here (write the characters themselves)")
         if not self._take("\\"):
             character = self._peek()
             self._at += 1

@@ -60,7 +60,7 @@ def matching_lines(
 ) -> list[tuple[int, str]]:
     """The first `most` lines that have what is wanted: number, from 1, and text without its end.
 
-    A line with a byte order mark begins behind it, too.
+    A line begins behind a byte order mark, which is neither matched nor shown, unless the pattern has one itself.
 
     Args:
         still_wanted: asked now and then; what it raises is raised.
@@ -75,10 +75,11 @@ def matching_lines(
         for number, line in enumerate(_lines(text), 1):
             if number % _LINES_AT_ONCE == 0:
                 still_wanted()
-            if (not wanted.literal or wanted.literal in line) and (
-                wanted.matches(line) or (line[:1] == _MARK and wanted.matches(line[1:]))
+            shown = line.removeprefix(_MARK)
+            if (not wanted.literal or wanted.literal in line) and wanted.matches(
+                line if _MARK in wanted.literal else shown
             ):
-                found.append((number, line))
+                found.append((number, shown))
                 if len(found) == most:
                     break
     except RegexRefused as refusal:

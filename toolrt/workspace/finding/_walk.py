@@ -11,13 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import attrs
+import trio
 
+from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat, is_own
 from toolrt.workspace.rules._ignore import IGNORE_FILE, Ignored, IgnoreFile
 from toolrt.workspace.rules._withholding import Withholding
 
 #: How many names one walk looks at: a tree larger than this is to be walked in parts.
 VISITED_MOST = 200_000
+
+#: How many names are looked at between two checkpoints.
+_NAMES_AT_ONCE = 64
+
+#: From how many bytes on a ``.gitignore`` is parsed in a worker thread.
+_LONG_IGNORE = 64 * 1024
 
 #: How large a ``.gitignore`` may be, in bytes; a larger one counts for nothing.
 _IGNORE_LIMIT = 1024 * 1024
@@ -78,6 +86,8 @@ class Walk:
         self.withheld = 0
         #: How many were too deep to be entered.
         self.too_deep = 0
+        #: How many patterns of the ``.gitignore`` files that speak of one directory count for nothing, at most.
+        self.unread_rules = 0
         #: Whether the walk ended because it looked at `VISITED_MOST` names.
         self.cut_short = False
 
@@ -87,7 +97,7 @@ class Walk:
         Raises:
             OSError: the directory itself cannot be listed.
 
-        Checkpoint: when a directory is entered.
+        Checkpoint: when a directory is entered, and among many names.
         """
         if not self._began:
             self._began = True
@@ -113,7 +123,10 @@ class Walk:
         listed = [(name, stat) for name, stat in await self._disk.names(entry) if not is_own(name)]
         if ignored is not None and any(name == IGNORE_FILE and stat.kind is Kind.FILE for name, stat in listed):
             ignored = await including_file(self._disk, entry, ignored)
-        for name, stat in reversed(listed):
+        self.unread_rules = max(self.unread_rules, 0 if ignored is None else ignored.unread)
+        for number, (name, stat) in enumerate(reversed(listed), 1):
+            if number % _NAMES_AT_ONCE == 0 and trio.lowlevel.in_trio_task():
+                await trio.lowlevel.checkpoint()
             is_directory = stat.kind is Kind.DIRECTORY
             if (name == ".git") if ignored is None else ignored.leaves_out(name, is_directory):
                 continue
@@ -133,7 +146,8 @@ async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:
         found = await disk.read((*entry, IGNORE_FILE), _IGNORE_LIMIT)
     except OSError:
         return ignored
-    return ignored.including(IgnoreFile.of(found.content))
+    large = len(found.content) >= _LONG_IGNORE and trio.lowlevel.in_trio_task()
+    return ignored.including(await in_thread(lambda: IgnoreFile.of(found.content), blocks=large))
 
 
 async def ignored_above(disk: Disk, base: Entry) -> Ignored:

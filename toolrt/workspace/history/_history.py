@@ -34,7 +34,8 @@ from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
 from toolrt.workspace.change._revision import CallContext, origin_of, row_of
 from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
-from toolrt.workspace.history._undo import elsewhere, planned
+from toolrt.workspace.disk._memory import MemoryDisk
+from toolrt.workspace.history._undo import NamesLeft, elsewhere, names_left, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
 from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._naming import shown_at
@@ -50,12 +51,15 @@ class Undone:
     """What an undo or a restore did."""
 
     #: The batch that its own versions belong to; undoing that does it again.
-    batch_id: str
+    batch_id: str = attrs.field(eq=False)
     #: The files and directories that are other now, relative to the workspace's root, sorted.
     paths: tuple[str, ...]
     #: Those of them that had names outside the workspace, or that were not found: these keep what they had, and the
     #: path has a file of its own now.
     parted: tuple[str, ...] = ()
+    #: Those of them that are files or links of this process's making: nothing was there, so owner, times and extended
+    #: attributes are those of a new one.
+    made_anew: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -170,7 +174,9 @@ class History:
             if now.key != key or not all(covers(owner.claims, claim) for claim in now.claims(WRITE)):
                 raise _moved_on(now.path)
             changed, parted = await self._put(owner, now, wanted, content)
-            return Undone(origin_of(owner)[0], (now.path,) if changed else (), (now.path,) if parted else ())
+            made_anew = changed and wanted is not None and (now.found is None or now.found.kind is not wanted.kind)
+            paths = [(now.path,) if applies else () for applies in (changed, parted, made_anew)]
+            return Undone(origin_of(owner)[0], *paths)
 
         if ctx is not None:
             return await put(ctx)
@@ -227,7 +233,8 @@ class History:
         await trio.lowlevel.checkpoint()
         for _ in range(_MOST_TRIES):
             rows = await self._rows(batch_id)
-            claims = self._claims(rows)
+            left = await self._names_left(rows)
+            claims = self._claims(rows, left)
             if ctx is not None:
                 if not all(covers(ctx.claims, claim) for claim in claims):
                     raise FileProblem(
@@ -236,20 +243,25 @@ class History:
                         "a call that holds others",
                         "Undo it outside of a call, or in one that is exclusive.",
                     )
-                return await self._undo(ctx, rows)
+                return await self._undo(ctx, rows, left)
             request = self._request("undo", claims)
             async with _Turn(self._claim_table, request):
-                if await self._rows(batch_id) == rows and self._claims(rows) == claims:
-                    return await self._undo(request, rows)
+                left = await self._names_left(rows)
+                if await self._rows(batch_id) == rows and self._claims(rows, left) == claims:
+                    return await self._undo(request, rows, left)
         raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
 
     def _request(self, what: str, claims: tuple[Claim, ...]) -> _UndoRequest:
         probe.access(("files", "requests"), True)
         self._requests += 1
-        return _UndoRequest(f"{what}-{self._requests}", claims)
+        return _UndoRequest(probe.unique(what, self._requests), claims)
 
-    async def _undo(self, owner: CallContext, rows: Sequence[ChangeRow]) -> Undone:
-        plan = await planned(self._disk, rows, self._files.stays_one)
+    async def _names_left(self, rows: Sequence[ChangeRow]) -> NamesLeft:
+        blocks = not isinstance(self._disk, MemoryDisk)
+        return await in_thread(lambda: names_left(self._disk, rows), blocks=blocks)
+
+    async def _undo(self, owner: CallContext, rows: Sequence[ChangeRow], left: NamesLeft) -> Undone:
+        plan = await planned(self._disk, rows, self._files.stays_one, left)
         contents: dict[bytes, bytes] = {}
         lost: list[str] = []
         for row in plan:
@@ -267,7 +279,8 @@ class History:
         if lost:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
         done = await self._files.carry_out(owner, plan, contents)
-        return Undone(owner.batch_id, _paths_of(done), _paths_of([row for row in done if row.parted]))
+        parted, made_anew = ([row for row in done if test(row)] for test in (lambda row: row.parted, _makes))
+        return Undone(owner.batch_id, *map(_paths_of, (done, parted, made_anew)))
 
     async def _content(self, digest: bytes) -> bytes | None:
         return await self._ask(lambda: self._store.content(digest))
@@ -287,9 +300,13 @@ class History:
             )
         return rows
 
-    def _claims(self, rows: Sequence[ChangeRow]) -> tuple[Claim, ...]:
+    def _claims(self, rows: Sequence[ChangeRow], left: NamesLeft) -> tuple[Claim, ...]:
         """What is needed to take back `rows`."""
         claims: dict[Claim, None] = {}
+        for names in left.values():
+            for _, entry in names:
+                other = identify(self._disk, f"./{shown_at(entry)}", None, Wanted.ENTRY)
+                claims.update(dict.fromkeys(other.claims(WRITE)))
         changed = {key for row in rows for key in (row.key, row.target_key) if key is not None}
         for row in rows:
             for key, entry in row.ends:
@@ -335,6 +352,11 @@ class _Turn:
     async def __aexit__(self, *_: object) -> None:
         if self._ticket is not None:
             self._ticket.release()
+
+
+def _makes(row: ChangeRow) -> bool:
+    """Whether it puts a file or a link where nothing was."""
+    return row.before is None and row.after is not None and row.after.kind in (Kind.FILE, Kind.SYMLINK)
 
 
 def _paths_of(rows: Sequence[ChangeRow]) -> tuple[str, ...]:

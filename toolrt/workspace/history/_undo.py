@@ -7,7 +7,8 @@ in place has lost a name since.  A directory need not be as the batch left it: t
 Theory.  The plan takes the rows back in reverse.  At each step a name has what an earlier step put there; or else what
 is on the disk now, under the name that it has before the plan moves it back.  A file with several names now is one
 file, and the plan writes it by one of them.  A file that had several names while the batch changed it is known by its
-number then: a change by one name is taken back for all its names, also those that the batch removed.
+number then: a change by one name is taken back for all its names, also those that the batch removed, and those that are
+left where it removed the one that it had changed the file by.
 
 Limits.  A name that was removed from a file with several comes back as a file of its own, with the content it had.
 """
@@ -15,7 +16,7 @@ Limits.  A name that was removed from a file with several comes back as a file o
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -23,27 +24,54 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import InspectedEntry, problem_of, standing_at
 from toolrt.workspace.change._version import ChangeRow, EntryState, Number
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
+from toolrt.workspace.names._identity import Wanted, identify
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
 
 #: How many files a refusal names.
 _MOST_NAMED = 10
 
+#: The names, each as its key and as it is spelled, that a file of this number has still.
+NamesLeft = Mapping[Number, Sequence[tuple[Entry, Entry]]]
+
+
+def names_left(disk: Disk, rows: Sequence[ChangeRow]) -> NamesLeft:
+    """The names of each file that `rows` wrote in place and then removed a name of.
+
+    Checkpoint: never; it blocks.
+    """
+    written = {
+        row.before.number: row.before.links
+        for row in rows
+        if row.before is not None and row.after is not None and row.before.number == row.after.number is not None
+    }
+    removed = {row.before.number for row in rows if row.before is not None and row.after is None and row.target is None}
+    found: dict[Number, list[tuple[Entry, Entry]]] = {}
+    for number, links in written.items():
+        if number is not None and number in removed:
+            device, inode = number
+            for entry in disk.names_of(Stat(Kind.FILE, 0, 0, 0, 0, inode, device, links)):
+                identity = identify(disk, f"./{shown_at(entry)}", None, Wanted.ENTRY)
+                if identity.key is not None:
+                    found.setdefault(number, []).append((identity.key, identity.entry))
+    return found
+
 
 async def planned(
-    disk: Disk, rows: Sequence[ChangeRow], stays_one: Callable[[Stat], Awaitable[bool]]
+    disk: Disk, rows: Sequence[ChangeRow], stays_one: Callable[[Stat], Awaitable[bool]], left: NamesLeft
 ) -> list[ChangeRow]:
     """The rows that take back `rows`, in order; each file is written once.
 
     Args:
         stays_one: whether a file with several names is written in place; else what is written is a file of its own.
+        left: as `names_left` gives it.
 
     Raises:
         FileProblem: a file is not as `rows` left it, or the disk cannot be looked at.
 
     Checkpoint: always.
     """
-    plan = _UndoPlan(disk, stays_one)
+    plan = _UndoPlan(disk, stays_one, left)
     for row in reversed(rows):
         await plan.add(row.inverse())
     if plan.blamed:
@@ -114,9 +142,10 @@ class _PlannedFile:
 
 
 class _UndoPlan:
-    def __init__(self, disk: Disk, stays_one: Callable[[Stat], Awaitable[bool]]) -> None:
+    def __init__(self, disk: Disk, stays_one: Callable[[Stat], Awaitable[bool]], left: NamesLeft) -> None:
         self._disk = disk
         self._stays_one = stays_one
+        self._left = left
         #: What is to be done; None where a later step has made an earlier one needless.
         self.rows: list[ChangeRow | None] = []
         #: The files that are not as the batch left them.
@@ -154,9 +183,11 @@ class _UndoPlan:
         elif row.after is None:
             self._remove(row, file)
         else:
-            in_place = row.after.number is not None and row.before is not None and row.before.number == row.after.number
-            if in_place:
-                self._join(file, row.after.number)
+            number = row.after.number
+            if number is not None and row.before is not None and row.before.number == number:
+                self._join(file, number)
+                for key, entry in self._left.get(number, ()):
+                    await self._look(key, entry)
                 lost = row.before is not None and sum(one.links for one in file.same) < row.before.links
                 if lost or any(one.shared and not one.in_place for one in file.same):
                     # A name that the batch changed with this one is another program's by now, or is outside.

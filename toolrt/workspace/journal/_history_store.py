@@ -45,9 +45,6 @@ T = TypeVar("T")
 #: A change that has no recorded end: where it is described, and what it is.
 Pending = tuple[Place, ChangeRow]
 
-#: Earlier versions kept an index in SQLite beside the segments.
-_EARLIER_INDEX = ("index.db", "index.db-wal", "index.db-shm")
-
 #: What can go wrong with a state directory: the disk refuses, or a record is none that toolrt writes.
 _FAILURES = (OSError, ValueError)
 
@@ -135,9 +132,6 @@ class HistoryStore:
                     segment.close()
             if not gone:
                 return
-            for name in _EARLIER_INDEX:
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self._directory, name))
             index = SegmentIndex(self._directory)
             for number, end in index.read(gone).items():
                 gone[number].cut(end)

@@ -40,8 +40,8 @@ Place = tuple[int, str, int, int]
 class _Change:
     """One change, as the index keeps it."""
 
-    #: When, segment, where its record is, its place in the record.  Changes of one file by different writers are in the
-    #: order of time; those by one writer are in the order in which it wrote them, whatever its clock said.
+    #: The number of its record, which is higher than that of any that began earlier; segment, where its record is, its
+    #: place in the record.
     order: tuple[int, int, int, int]
     session: str
     serial: int
@@ -67,7 +67,7 @@ class _Change:
             ValueError: the record is none that toolrt writes.
         """
         try:
-            return ChangeRow.from_json(json.loads(self.said)["begun"][1][self.order[3]])
+            return ChangeRow.from_json(json.loads(self.said)["begun"][2][self.order[3]])
         except (TypeError, LookupError) as error:
             raise ValueError("a change that toolrt does not write") from error
 
@@ -98,8 +98,6 @@ class SegmentIndex:
         self._by_batch: dict[str, list[_Change]] = {}
         #: Of each content the segments that have it, and there its start and its size in bytes.
         self._contents: dict[bytes, dict[int, tuple[int, int]]] = {}
-        #: When each session wrote last.
-        self._latest: dict[str, int] = {}
 
     def read(self, only: Collection[int] | None = None) -> dict[int, int]:
         """Read what the segments have that the index does not; gives where each one ends, by number.
@@ -135,12 +133,11 @@ class SegmentIndex:
         session = segment.session = said.get("session", segment.session)
         segment.blind = said.get("blind", segment.blind)
         if "begun" in said:
-            serial, rows, contents = said["begun"]
+            serial, sequence, rows, contents = said["begun"]
             since = said.get("since", number)
             changes = []
-            for place, (batch, _, _, key, _, _, _, target_key, _, _, time_ns) in enumerate(rows):
-                latest = self._latest[session] = max(self._latest.get(session, 0), time_ns)
-                order = (latest, number, segment.upto, place)
+            for place, (batch, _, _, key, _, _, _, target_key, *_) in enumerate(rows):
+                order = (sequence, number, segment.upto, place)
                 keys = tuple(dict.fromkeys(tuple(one) for one in (key, target_key) if one is not None))
                 changes.append(_Change(order, session, serial, since, batch, keys, record.text))
             for change in changes:
@@ -259,16 +256,16 @@ class SegmentIndex:
         for change in self._batch(session, batch_id):
             sessions.setdefault(change.session, []).append(change)
         resolved = self._resolved(session, batch_id)
-        rows = [change.row for change in sessions.pop(resolved, [])]
-        began = min((row.time_ns for row in rows), default=0)
-        if resolved != session and any(one.row.time_ns > began for others in sessions.values() for one in others):
+        changes = sessions.pop(resolved, [])
+        began = min((change.order for change in changes), default=(0, 0, 0, 0))
+        if resolved != session and any(one.order > began for others in sessions.values() for one in others):
             raise FileProblem(
                 f"batch {batch_id}",
                 "a batch of one session",
                 "an id that two sessions used at one time",
                 "Undo it where it was run.",
             )
-        return rows
+        return [change.row for change in changes]
 
     def _batch(self, session: str, batch_id: str) -> list[_Change]:
         return [one for one in self._by_batch.get(batch_id, ()) if one.stands or one.session != session]

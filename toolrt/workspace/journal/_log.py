@@ -5,6 +5,9 @@ change is under way.  For that a segment keeps room behind its last record (`too
 can be recorded when the disk is full.  An end counts as recorded once it is written; until then each record and each
 question tries again.  A segment has all contents of its own changes, so one that is dropped takes none from others.
 
+The order of all changes, of every writer, is a sequence and no time: a clock may be set back.  A writer takes the next
+number by appending one byte to a file that all of them share; the file's length there is the number.
+
 Limits.  Where a state directory refuses even records that fit into the room (a broken disk, one that became
 read-only), ends are not recorded, and the next start decides (`toolrt.workspace.journal._recovery`).
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +35,11 @@ _KNOWN = 65_536
 
 #: How many batches the log remembers the use of.
 _MOST_BATCHES = 100_000
+
+#: The file whose length is the number of the last change of any writer, and by how much a session goes ahead in it: a
+#: loss of power may have cut it short by what was not on the disk yet.
+_SEQUENCE = "sequence.log"
+_AHEAD = 1 << 20
 
 #: Bytes of a record that says how one change ended; as many once more for a record that the writer goes blind.
 _ROOM = 64
@@ -73,6 +82,8 @@ class Log:
         self.blind = False
         self._blind_unsaid = False
         self._serial = 0
+        #: The open file that gives each change its number; None: not opened in this session.
+        self._sequence: int | None = None
         #: How many changes have begun and have no recorded end.
         self._open = 0
         #: What has ended: serial number, whether it happened.  Threads share it without a lock: a deque takes and
@@ -100,6 +111,7 @@ class Log:
         said = self._endings()
         said["begun"] = [
             self._serial,
+            self._next_number(),
             [row.to_json() for row in rows],
             [(digest.hex(), len(content)) for digest, content in fresh.items()],
         ]
@@ -201,8 +213,26 @@ class Log:
             self._grown(used.segment or segment.number)
         return segment
 
+    def _next_number(self) -> int:
+        """The number of a change that begins now: higher than that of any that has begun."""
+        if self._sequence is None:
+            path = os.path.join(self._directory, _SEQUENCE)
+            self._sequence = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with contextlib.suppress(BlockingIOError):  # another session begins now, and goes ahead for both
+                fcntl.flock(self._sequence, fcntl.LOCK_EX | fcntl.LOCK_NB)  # or two could make it shorter
+                os.ftruncate(self._sequence, os.fstat(self._sequence).st_size + _AHEAD)
+                fcntl.flock(self._sequence, fcntl.LOCK_UN | fcntl.LOCK_NB)
+        os.write(self._sequence, b"\0")
+        return os.lseek(self._sequence, 0, os.SEEK_CUR)
+
+    def _close_sequence(self) -> None:
+        if self._sequence is not None:
+            os.close(self._sequence)
+            self._sequence = None
+
     def begin_session(self, segment: Segment) -> None:
         """Write to that segment in a new session."""
+        self._close_sequence()
         self.session = os.urandom(8).hex()
         self._serial = self._open = 0
         self._open_with(segment, _ROOM)
@@ -230,5 +260,6 @@ class Log:
             self.say()
         while self.segments:
             self.segments.pop().close()
+        self._close_sequence()
         self._ended.clear()
         self._unsaid.clear()

@@ -156,9 +156,10 @@ class MountedDisk:
         """Names like the disk's own that it did not make; see `Disk.strangers`."""
         return self._at_all(directories, lambda disk, own: disk.strangers(own))
 
-    def names_of(self, stat: Stat) -> int:
-        """How many names of a file were found below any of the roots; see `Disk.names_of`."""
-        return sum(disk.names_of(stat) for disk in self.disks)
+    def names_of(self, stat: Stat) -> list[Entry]:
+        """The names of a file that were found below any of the roots; see `Disk.names_of`."""
+        found = self._base.names_of(stat)
+        return found + [(name, *entry) for name, disk in self._disks.items() for entry in disk.names_of(stat)]
 
     async def look(self, entry: Entry) -> Stat:
         """What stands at `entry`; see `Disk.look`."""
@@ -191,7 +192,9 @@ class MountedDisk:
     async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
         with self._on(entry) as (disk, below):
-            return await disk.revise(below, limit, change, in_place or (lambda stat: self.names_of(stat) >= stat.links))
+            return await disk.revise(
+                below, limit, change, in_place or (lambda stat: len(self.names_of(stat)) >= stat.links)
+            )
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
@@ -226,10 +229,10 @@ class MountedDisk:
         kept = disk.kept_for(below)
         return kept if disk is self._base else (entry[0], *kept)
 
-    async def survey(self, entry: Entry) -> Survey:
+    async def survey(self, entry: Entry, *, contents: bool = True) -> Survey:
         """What stands at `entry` with all that is in it; see `Disk.survey`."""
         with self._on(entry) as (disk, below):
-            return await disk.survey(below)
+            return await disk.survey(below, contents=contents)
 
     async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""

@@ -17,6 +17,7 @@ compares bytes: so ``?`` is one letter.
 from __future__ import annotations
 
 import codecs
+import functools
 import re
 from collections.abc import Iterator
 
@@ -34,6 +35,16 @@ _STARS_AT_END = re.compile(r"(?:\A|/)\*{2,}\Z")
 
 #: How many names of that kind are taken as git does, one after the other; no real pattern has two.
 _REWRITTEN_MOST = 20
+
+#: A pattern, or the beginning of one, that is no more than what it says; one that is a star and then that.
+_PLAIN = re.compile(r"[^*?\[\\]+")
+_SUFFIX = re.compile(r"\*([^*?\[\\/]+)")
+
+#: How many patterns of one file may have to be held against every path; the later ones count for nothing.
+RULES_MOST = 2000
+
+#: How many contents are kept as rules.
+_KEPT = 64
 
 #: The names that no walk enters.
 _ALWAYS = frozenset({".git"})
@@ -63,23 +74,83 @@ class _Rule:
 
 @attrs.frozen
 class IgnoreFile:
-    """The patterns of one ``.gitignore``."""
+    """The patterns of one ``.gitignore``.
 
-    _rules: tuple[_Rule, ...]
+    A path is held only against the patterns that may be about it: those that name it, name its end, name the
+    directory it begins with, or have wildcards elsewhere.
+    """
+
+    #: The number of each line that may decide, by the name, by its end, and by the first name of the path.
+    _by_name: dict[str, list[int]]
+    _by_suffix: dict[str, list[int]]
+    _by_first: dict[str, list[int]]
+    #: The numbers of all others.
+    _rest: list[int]
+    _lines: list[str]
+    #: How long the suffixes are.
+    _lengths: list[int]
+    #: How many patterns count for nothing, because there are more than `RULES_MOST`.
+    unread: int
+    #: The rules that were needed so far, by number.
+    _made: dict[int, _Rule | None] = attrs.field(factory=dict, init=False, eq=False)
 
     @classmethod
+    @functools.lru_cache(_KEPT)
     def of(cls, content: bytes) -> IgnoreFile:
         """The patterns in `content`; a line that is none counts for nothing, as for git."""
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        rules = (_rule(line.removesuffix("\r")) for line in text.split("\n"))
-        return cls(tuple(rule for rule in rules if rule is not None))
+        by_name: dict[str, list[int]] = {}
+        by_suffix: dict[str, list[int]] = {}
+        by_first: dict[str, list[int]] = {}
+        rest: list[int] = []
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        # Of equal lines the last one decides.
+        last = {line: number for number, line in enumerate(lines)}
+        for line, number in last.items():
+            if not line or line.startswith("#"):
+                continue
+            pattern = _without_spaces_at_end(line)
+            pattern = pattern.removeprefix("!").removesuffix("/")
+            if "/" not in pattern:
+                if _PLAIN.fullmatch(pattern):
+                    by_name.setdefault(pattern, []).append(number)
+                elif suffix := _SUFFIX.fullmatch(pattern):
+                    by_suffix.setdefault(suffix[1], []).append(number)
+                else:
+                    rest.append(number)
+                continue
+            first = pattern.removeprefix("/").partition("/")[0]
+            if _PLAIN.fullmatch(first):
+                by_first.setdefault(first, []).append(number)
+            else:
+                rest.append(number)
+        kept = sorted(rest)[:RULES_MOST]
+        return cls(
+            by_name,
+            by_suffix,
+            by_first,
+            kept,
+            lines,
+            sorted({len(suffix) for suffix in by_suffix}),
+            len(rest) - len(kept),
+        )
 
     def verdict(self, names: tuple[str, ...], is_directory: bool) -> bool | None:
         """Whether the path of `names` from this file's directory is left out; None: this file does not say."""
-        for rule in reversed(self._rules):
-            if rule.matches(names, is_directory):
+        name = names[-1]
+        about = [*self._by_name.get(name, ()), *self._by_first.get(names[0], ()), *self._rest]
+        for length in self._lengths:
+            about += self._by_suffix.get(name[-length:], ())
+        for number in sorted(about, reverse=True):
+            rule = self._rule(number)
+            if rule is not None and rule.matches(names, is_directory):
                 return not rule.negated
         return None
+
+    def _rule(self, number: int) -> _Rule | None:
+        if number not in self._made:
+            self._made[number] = _rule(self._lines[number])
+        return self._made[number]
 
 
 def _rule(line: str) -> _Rule | None:
@@ -153,6 +224,11 @@ class Ignored:
     def including(self, file: IgnoreFile) -> Ignored:
         """The same with this directory's own file."""
         return Ignored(((0, file), *self._files), self._names)
+
+    @property
+    def unread(self) -> int:
+        """How many patterns of its files count for nothing."""
+        return sum(file.unread for _, file in self._files)
 
     def leaves_out(self, name: str, is_directory: bool) -> bool:
         """Whether `name` in this directory is left out."""

@@ -22,7 +22,7 @@ import attrs
 BRACES_MOST = 100
 
 #: The classes that POSIX names, as `re` writes them.
-_POSIX = {
+POSIX = {
     "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9",
     "graph": "!-~", "lower": "a-z", "print": " -~", "punct": "!-/:-@\\[-`{-~", "space": " \\t\\n\\r\\f\\v",
     "upper": "A-Z", "xdigit": "a-fA-F0-9",
@@ -86,9 +86,9 @@ def _set(pattern: str, at: int, as_git: bool) -> tuple[str, int]:
             end = pattern.find(":]", at + 2)
             if end >= 0:
                 name = pattern[at + 2 : end]
-                if name not in _POSIX:
+                if name not in POSIX:
                     return _NEVER, _after_set(pattern, end + 2)
-                inside.append(_POSIX[name])
+                inside.append(POSIX[name])
                 at = end + 2
                 continue
         low, at = _member(pattern, at)

@@ -42,6 +42,7 @@ from typing import Any
 import attrs
 
 from toolrt import probe
+from toolrt._aside import Aside
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
     READ,
@@ -165,9 +166,10 @@ class Permissions:
     Args:
         workspace: whose files the paths are.
         rules: in order; the first that matches wins.
-        ask: called with a `Question` where the answer is "ask": sync or async, in any order, as late as it likes or
-            never.  It answers a `Permit`, or whatever an approval check may (yes, no, a reason against it, another
-            input).  None: every call that would need a question is denied.
+        ask: called with a `Question` where the answer is "ask": a plain function in a thread, for one question after
+            the other; an async one for all at once, and it answers as late as it likes or never.  It gives a `Permit`,
+            or whatever an approval check may (yes, no, a reason against it, another input).  None: every call that
+            would need a question is denied.
         default: the answer where no rule speaks.
         grants: the most that are kept, 1 or more; those for the earliest calls go first.
 
@@ -207,6 +209,7 @@ class Permissions:
         self.workspace = workspace
         self.rules = rules
         self.ask = ask
+        self._aside = Aside()
         self.default = default
         self._most = grants
         self._patterns = [None if rule.path is None else PathPattern(rule.path) for rule in rules]
@@ -477,7 +480,7 @@ class _LaneCheck:
             return Allow(within=claims, withheld=judged.withheld)
         if permissions.ask is None:
             return Deny(f"it needs a person's permission, which this program does not ask for ({judged.why})")
-        answer = permissions.ask(Question(request, judged.paths, judged.why))
+        answer = permissions._aside.ask(permissions.ask, Question(request, judged.paths, judged.why))
         if inspect.isawaitable(answer):
             return self._later(request, judged, claims, answer)
         return self._taken(request, judged, claims, answer)

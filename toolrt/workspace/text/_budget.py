@@ -2,7 +2,8 @@
 
 Rules.  A read that asks for the whole of a file is answered with it while that fits the read's share of the context
 (`ToolContext.read_budget`), else with a skeleton that says how to get the rest.  A read that names lines is answered
-with those lines.  What is answered follows from the file and the share alone.
+with those lines, or as many of them as a result may have (`ToolContext.max_result`).  What is answered follows from the
+file and these bounds alone.
 
 Theory.  The share is the same for all reads of a batch and fixed before the first one starts, so no read can take what
 another one needs, and none is shorter because it came later.
@@ -39,6 +40,11 @@ def estimated_tokens(text: str) -> int:
     return -(-size // _BYTES_PER_TOKEN)
 
 
+def tokens_of(characters: int) -> int:
+    """How many tokens a text of so many characters has, about, where each is one byte."""
+    return characters // _BYTES_PER_TOKEN
+
+
 def fitted(path: str, text: str, shown: str, budget: int | None, skeleton: Skeleton, tokens: TokenCount) -> str:
     """`shown` if it has at most `budget` tokens, else a skeleton.
 
@@ -61,6 +67,34 @@ def fitted(path: str, text: str, shown: str, budget: int | None, skeleton: Skele
         if isinstance(made, str) and _counted(made, tokens) <= budget:
             return made
     return head_and_tail(path, shown, budget, tokens)
+
+
+def page(path: str, shown: str, first: int, most: int) -> str:
+    """`shown`, or as many of its first lines as fit into `most` characters, and how to read on.
+
+    Args:
+        path: the file, as messages show it.
+        shown: some lines of it.
+        first: the number of the first of them.
+        most: characters.
+    """
+    if len(shown) <= most:
+        return shown
+    lines = lines_of(shown)
+    last = first + len(lines) - 1
+
+    def begins(count: int) -> str:
+        read_on = f"read on with offset={first + count}" if count else "search can show parts of it"
+        shows = (
+            f"lines {first} to {first + count - 1} of those" if count else f"the beginning of line {first} of what was"
+        )
+        return f"[{path}: {shows} asked for (to line {last}), as a result may have {most:,} characters; {read_on}.]\n"
+
+    room = most - len(begins(len(lines)))
+    count = _fitting(lines, room, len)
+    if count:
+        return begins(count) + "".join(lines[:count])
+    return begins(0) + lines[0][: max(0, most - len(begins(0)))]
 
 
 def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estimated_tokens) -> str:

@@ -18,6 +18,7 @@ Limits.  A hunk needs an old line, unless the file is empty: where a bare insert
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NoReturn
@@ -93,6 +94,7 @@ class FilePatch:
         return "renamed" if self.source != self.target else "changed"
 
 
+@functools.lru_cache(2)  # a call asks for its claims before it runs
 def parsed_patch(text: str) -> tuple[FilePatch, ...]:
     """The parts of a patch, one for each file, in its order.
 
@@ -330,6 +332,8 @@ class _Failure:
     number: int
     #: The lines, from 1, of the places that it may have; none, or several.
     candidates: tuple[int, ...]
+    #: The line, from 1, at which its lines are, before the end of the hunk before it; None: they are nowhere.
+    passed: int | None = None
 
     def problem(self, path: str, text: str) -> FileProblem:
         old = self.hunk.old
@@ -348,6 +352,13 @@ class _Failure:
                 f"{where} at line {self.hunk.start}, or at one other place",
                 f"several others (lines {shown}{', ...' if len(self.candidates) > 1 else ''})",
                 "Give more lines around them, or the right line number.",
+            )
+        if self.passed is not None:
+            return FileProblem(
+                path,
+                f"{where} behind those of the hunk before it",
+                f"at line {self.passed}, before they end",
+                "Nothing was changed. Give the hunks in the order of their lines, each line in one of them.",
             )
         return FileProblem(
             path, f"{where} in the file", "0 places", nearest(text, "\n".join(line.text for line in old))
@@ -453,7 +464,8 @@ def _places(text: _ExactLines | _LooseLines, hunks: Sequence[Hunk]) -> list[int]
         if not (expected >= least and text.keys[expected : expected + len(wanted)] == wanted):
             found = _found(text.keys, wanted, least)
             if len(found) != 1:
-                return _Failure(hunk, number, tuple(spot + 1 for spot in found))
+                passed = [] if found or at_end else _found(text.keys, wanted, 0)
+                return _Failure(hunk, number, tuple(spot + 1 for spot in found), passed[0] + 1 if passed else None)
             drift += found[0] - expected
             expected = found[0]
         spots.append(expected)

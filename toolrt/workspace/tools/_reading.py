@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolrt.model import READ
+from toolrt.model import READ, Image
+from toolrt.model._content import picture_type
 from toolrt.workspace._problem import from_os_error
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._revision import CallContext
@@ -10,7 +11,7 @@ from toolrt.workspace.disk._disk import Kind, Snapshot, Stat, is_own
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.names._naming import shown_part
 from toolrt.workspace.rules._withholding import withheld_note, withholding
-from toolrt.workspace.text._budget import fitted
+from toolrt.workspace.text._budget import fitted, page, tokens_of
 from toolrt.workspace.text._encoding import decoded, named
 from toolrt.workspace.text._text import numbered, slice_of
 
@@ -26,27 +27,34 @@ async def read_file(
     limit: int | None = None,
     line_numbers: bool = False,
     encoding: str | None = None,
-) -> str:
-    """Read a text file and return it exactly as it is.
+) -> str | Image:
+    """Read a text file and return it exactly as it is; a whole PNG, JPEG, GIF or WebP file is shown as a picture.
 
     path is relative to the working directory, or absolute. With offset (the first line, counted from 1) or
     limit (how many lines) only those lines are returned. With line_numbers each line begins with its number and
     a tab; these are not part of the file. Text of at most 10 MiB is read: UTF-8, or UTF-16 or UTF-32 with a byte
-    order mark, or what encoding names. A whole file that is too long is shown in part, and its first line says which
-    lines are left out and how to read them.
+    order mark, or what encoding names. What is too long is shown in part, and its first line says which lines are left
+    out and how to read them.
     """
     identity = held(workspace, ctx, path, READ)
     chosen = named(identity.path, encoding)
 
-    share = getattr(ctx, "read_budget", None) if offset is None and limit is None else None
+    share, most = getattr(ctx, "read_budget", None), getattr(ctx, "max_result", None)
+    if most is not None:
+        share = min(tokens_of(most), tokens_of(most) if share is None else share)
+    whole = offset is None and limit is None
 
-    def rendered(found: Snapshot) -> str:
+    def rendered(found: Snapshot) -> str | Image:
+        if whole and chosen is None and picture_type(found.content) is not None:
+            return Image(found.content)
         text = slice_of(identity.path, decoded(identity.path, found.content, chosen), offset, limit)
         shown = numbered(text, offset or 1) if line_numbers else text
-        return fitted(identity.path, text, shown, share, workspace.skeleton, workspace.tokens)
+        if whole:
+            return fitted(identity.path, text, shown, share, workspace.skeleton, workspace.tokens)
+        return shown if most is None else page(identity.path, shown, offset or 1, most)
 
     # A file that is shown in part says how to read the rest, by the name that was asked for.
-    part = (identity.path, offset, limit, line_numbers, chosen, share)
+    part = (identity.path, offset, limit, line_numbers, chosen, share if whole else most)
     return await workspace.files.read_as(ctx, identity, part, rendered)
 
 
