@@ -94,7 +94,11 @@ def random_history(model: type, seed: int, most: int = 6, wrong: float = 0.5, ca
             if chance.random() < cancels:
                 if chance.random() < 0.5:
                     _try(subject, name, args)
-                history.append(Operation(name, args, task=task, called=called, ended=OperationEnd.CANCELLED))
+                cancelled = Operation(
+                    name, args, task=task, called=called, returned=position, ended=OperationEnd.CANCELLED
+                )
+                history.append(cancelled)
+                position += 1
                 del running[task]
                 continue
             running[task][3] = _try(subject, name, args)
@@ -127,8 +131,9 @@ def brute_force(history: Sequence[Operation], model: Any, *, ordered: bool, canc
     """Judge by trying every order of every subset of what may have taken effect."""
     must = [one for one in history if one.ended in (OperationEnd.RETURNED, OperationEnd.RAISED)]
     may = [one for one in history if one.ended is OperationEnd.PENDING]
-    if cancelled == "either":
-        may += [one for one in history if one.ended is OperationEnd.CANCELLED]
+    if cancelled != "nothing":
+        seen = {"returned": None} if cancelled == "ever after" else {}
+        may += [attrs.evolve(one, **seen) for one in history if one.ended is OperationEnd.CANCELLED]
     stuck = [one for one in history if one.ended is OperationEnd.STUCK]
     subsets = chain.from_iterable(combinations(may, size) for size in range(len(may) + 1))
     return any(_explains(order, stuck, model, ordered) for some in subsets for order in permutations([*must, *some]))

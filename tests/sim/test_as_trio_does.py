@@ -185,7 +185,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_issue8_29_reduction_sees_who_looks(name: str) -> None:
+def test_reduction_sees_who_looks(name: str) -> None:
     """Every outcome that the exhaustive search has, the reduction has too, and it counts as complete."""
     program = _reads(*LOOKS[name])
     every = sim.explore(program, sim.Exhaustive(), lambda execution: True)
@@ -224,7 +224,7 @@ async def _parents() -> str:
     return str(seen)
 
 
-def test_issue8_29_reduction_sees_who_looks_at_a_parent() -> None:
+def test_reduction_sees_who_looks_at_a_parent() -> None:
     """A task changes nurseries when it calls ``started``."""
     every = sim.explore(_parents, sim.Exhaustive(), lambda execution: True)
     reduced = sim.explore(_parents, sim.DPOR(samples=0), lambda execution: True)
@@ -260,7 +260,7 @@ async def _memory_stream() -> str:
     return " ".join(got)
 
 
-def test_issue8_29_memory_streams_report() -> None:
+def test_memory_streams_report() -> None:
     """What arrives together depends on the order, also where the steps report something else."""
     every = sim.explore(_memory_stream, sim.Exhaustive(), lambda execution: True)
     reduced = sim.explore(_memory_stream, sim.DPOR(samples=0), lambda execution: True)
@@ -286,7 +286,7 @@ async def _cushions() -> list[object]:
     return log
 
 
-def test_issue8_29_cushion_lets_time_pass() -> None:
+def test_cushion_lets_time_pass() -> None:
     """Who waits with a cushion is woken when nothing has happened for that long, as in plain Trio."""
     plain = trio.run(_cushions)
     assert plain == [0.0, "slept", "slept", "slept", 0.05, 0.08]
@@ -299,7 +299,7 @@ async def _cushion_takes_time() -> float:
     return trio.current_time() - began
 
 
-def test_issue8_29_cushion_is_time() -> None:
+def test_cushion_is_time() -> None:
     """The clock has moved by it; without one it has not."""
     assert trio.run(_cushion_takes_time) >= 0.03
     assert sim.run(_cushion_takes_time).value == 0.03
@@ -323,7 +323,7 @@ async def _sleep_data() -> list[object]:
     return seen
 
 
-def test_issue8_29_custom_sleep_data_is_forgotten_at_a_checkpoint() -> None:
+def test_custom_sleep_data_is_forgotten_at_a_checkpoint() -> None:
     """As in plain Trio, whatever kind of checkpoint it is."""
     assert sim.run(_sleep_data).value == trio.run(_sleep_data) == ["mine", None, None, None]
 
@@ -338,12 +338,12 @@ async def _statistics() -> list[int]:
     return counts
 
 
-def test_issue8_29_statistics_are_those_of_plain_trio() -> None:
+def test_statistics_are_those_of_plain_trio() -> None:
     """As many tasks live and can run as in a Trio run of its own."""
     assert sim.run(_statistics).value == trio.run(_statistics)
 
 
-def test_issue8_29_only_the_programs_own_looks_at_its_nursery_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_programs_own_looks_at_its_nursery_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The simulator itself asks no task for its nursery by the public name: that would be an access of some step."""
     asked: list[str] = []
     real = vars(trio.lowlevel.Task)["parent_nursery"]

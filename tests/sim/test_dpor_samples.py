@@ -41,7 +41,7 @@ def _hidden(reports_too: bool = True, tasks: int = 2):
 
 @pytest.mark.parametrize("tasks", [2, 3, 4])
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_issue8_27_reduction_that_hides_a_race_is_no_pass(tasks: int, jobs: int) -> None:
+def test_reduction_that_hides_a_race_is_no_pass(tasks: int, jobs: int) -> None:
     """A step that touches more than it reports makes it INCONCLUSIVE by default, and two steps are named."""
     report = sim.explore(_hidden(tasks=tasks), sim.DPOR(), _fine, jobs=jobs)
     assert (report.verdict, report.complete) == (sim.INCONCLUSIVE, False)
@@ -50,7 +50,7 @@ def test_issue8_27_reduction_that_hides_a_race_is_no_pass(tasks: int, jobs: int)
     assert "touches what it does not report" in str(report)
 
 
-def test_issue8_27_rare_race_is_seen_with_few_samples() -> None:
+def test_rare_race_is_seen_with_few_samples() -> None:
     """Two steps among many whose order matters: one sample in which they are not ordered is enough."""
 
     async def program() -> str:
@@ -76,14 +76,14 @@ def test_issue8_27_rare_race_is_seen_with_few_samples() -> None:
     assert "writes cell e" in str(report.unfinished)
 
 
-def test_issue8_27_sample_that_fails_is_a_failure() -> None:
+def test_sample_that_fails_is_a_failure() -> None:
     """Some search found a schedule that breaks the check."""
     report = sim.explore(_hidden(), sim.DPOR(), lambda execution: execution.value == 2)
     assert report.verdict is sim.FAIL
     assert report.failures[0].reproduced
 
 
-def test_issue8_27_samples_are_no_traces(programs: ModuleType) -> None:
+def test_samples_are_no_traces(programs: ModuleType) -> None:
     """A reduction that holds is told as before: 762 executions for three tasks in two rounds."""
     program, _ = programs.lost_update(3, 2)
     report = sim.explore(program, sim.DPOR(), _fine)
@@ -91,19 +91,19 @@ def test_issue8_27_samples_are_no_traces(programs: ModuleType) -> None:
     assert sum(report.outcomes.values()) == 762
 
 
-def test_issue8_27_steps_that_report_nothing_are_no_contradiction() -> None:
+def test_steps_that_report_nothing_are_no_contradiction() -> None:
     """They conflict with all others, so nothing is hidden."""
     report = sim.explore(_hidden(reports_too=False), sim.DPOR(), _fine)
     assert report.verdict is sim.PASS
     assert set(report.outcomes) == {1, 2}
 
 
-def test_issue8_27_no_samples_when_none_are_wanted() -> None:
+def test_no_samples_when_none_are_wanted() -> None:
     """The caller may do without, and gets what was always given."""
     assert sim.explore(_hidden(), sim.DPOR(samples=0), _fine).claim == "exhaustive(traces=1)"
 
 
-def test_issue8_27_choices_within_steps_are_kept() -> None:
+def test_choices_within_steps_are_kept() -> None:
     """A sample whose steps choose values is put into another order as a whole."""
 
     async def program() -> tuple[int, ...]:

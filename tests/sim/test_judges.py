@@ -42,7 +42,7 @@ def _differences(model: type, count: int, *, ordered: bool = True, cancelled: st
 
 
 @_MODELS
-@pytest.mark.parametrize("cancelled", ["either", "nothing"])
+@pytest.mark.parametrize("cancelled", ["either", "ever after", "nothing"])
 def test_linearizable_is_what_all_orders_say(model: type, cancelled: str) -> None:
     """Brute force over all orders gives the same verdict."""
     assert _differences(model, _COUNT, cancelled=cancelled) == []
@@ -126,9 +126,15 @@ def _never_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_judges, "search", lambda states, intervals, stuck, *rest: inner(states, intervals, (), *rest))
 
 
+def _cancelled_ever_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = _judges.intervals_of
+    monkeypatch.setattr(_judges, "intervals_of", lambda *given: inner(*given[:-1], "ever after"))
+
+
 @pytest.mark.parametrize(
     "mutant",
     [
+        _cancelled_ever_after,
         _without_real_time,
         _forgetting_pending,
         _pending_must_happen,
@@ -142,7 +148,7 @@ def test_wrong_judge_is_found(mutant: Callable[[pytest.MonkeyPatch], None], monk
     mutant(monkeypatch)
     for model in CALLS:
         try:
-            if _differences(model, 150):
+            if _differences(model, 400):
                 return
         except Exception:
             # So wrong that it contradicts itself.
@@ -201,6 +207,18 @@ def test_cancelled_operation_may_have_happened_unless_it_must_not() -> None:
     ]
     assert sim.linearizable(history, Queue)
     assert sim.linearizable(history, Queue, cancelled="nothing").unplaced == (history[2],)
+
+
+def test_cancelled_operation_takes_effect_until_its_cancel_was_seen() -> None:
+    """A `write` that was cancelled before a `read` was called explains that read, and no later one alone."""
+    write = Operation("write", (1,), task="main.0", called=0, returned=1, ended=OperationEnd.CANCELLED)
+    early = _op("read", gives=0, at=(2, 3))
+    late = _op("read", gives=1, at=(4, 5))
+    assert sim.linearizable([write, attrs.evolve(late, called=2, returned=3)], Register)
+    assert sim.linearizable([write, early, late], Register).unplaced == (late,)
+    assert sim.linearizable([write, early, late], Register, cancelled="ever after")
+    # Nothing says when its cancel was seen.
+    assert sim.linearizable([attrs.evolve(write, returned=None), early, late], Register)
 
 
 def test_budget_that_is_spent_decides_nothing() -> None:

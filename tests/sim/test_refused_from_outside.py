@@ -37,7 +37,7 @@ def _swallows(leave: Callable[[], object], what: type[BaseException]) -> Callabl
 
 @pytest.mark.parametrize("what", [Exception, BaseException])
 @pytest.mark.parametrize("name", _LEAVING)
-def test_issue8_30_swallowed_refusal_ends_the_execution(name: str, what: type[BaseException]) -> None:
+def test_swallowed_refusal_ends_the_execution(name: str, what: type[BaseException]) -> None:
     """The execution's error is the refusal, and nothing that came after it counts."""
     program = _swallows(_LEAVING[name], what)
     execution = sim.run(program)
@@ -49,7 +49,7 @@ def test_issue8_30_swallowed_refusal_ends_the_execution(name: str, what: type[Ba
     assert report.outcomes == {"NotSimulated": 1}
 
 
-def test_issue8_30_in_a_child_and_through_trio() -> None:
+def test_in_a_child_and_through_trio() -> None:
     """Also in a child whose parent catches everything, and where Trio would have left."""
 
     async def child() -> None:
@@ -67,13 +67,13 @@ def test_issue8_30_in_a_child_and_through_trio() -> None:
         assert isinstance(sim.run(program).error, NotSimulated)
 
 
-def test_issue8_30_no_check_makes_it_a_pass() -> None:
+def test_no_check_makes_it_a_pass() -> None:
     """A check that says that all is well cannot know what the program would have done."""
     report = sim.explore(_swallows(_LEAVING["lookup"], Exception), sim.Exhaustive(), lambda execution: True)
     assert report.verdict is sim.INCONCLUSIVE
 
 
-def test_issue8_30_a_test_is_told() -> None:
+def test_a_test_is_told() -> None:
     """The decorator raises the refusal itself."""
 
     @testing.explored(strategy="exhaustive")
@@ -86,7 +86,7 @@ def test_issue8_30_a_test_is_told() -> None:
         swallowing()
 
 
-def test_issue8_30_the_next_execution_is_whole() -> None:
+def test_the_next_execution_is_whole() -> None:
     """What was ended leaves nothing behind, and a finally block of it still runs."""
     closed: list[int] = []
 
@@ -103,7 +103,7 @@ def test_issue8_30_the_next_execution_is_whole() -> None:
     assert sim.run(checkpoint).error is None
 
 
-def test_issue8_31_bare_thread_is_refused() -> None:
+def test_bare_thread_is_refused() -> None:
     """``_thread`` starts none, and the refusal says what to do instead; outside a simulation it does."""
     error = sim.run(_swallows(_LEAVING["start_new_thread"], Exception)).error
     assert isinstance(error, NotSimulated)
@@ -142,7 +142,7 @@ async def _watched_race() -> int:
     return account.balance
 
 
-def test_issue8_31_details_of_a_watched_object_end() -> None:
+def test_details_of_a_watched_object_end() -> None:
     """What a watched object holds is written without being noted in turn, and changes nothing that is reported."""
     detailed = sim.run(_watched_race, details=True)
     assert detailed.error is None
@@ -151,7 +151,7 @@ def test_issue8_31_details_of_a_watched_object_end() -> None:
     assert any("Account(0, None)" in value for value in values)
 
 
-def test_issue8_31_explanation_of_a_watched_object_has_its_lines() -> None:
+def test_explanation_of_a_watched_object_has_its_lines() -> None:
     """The race is shown with the source lines of both sides."""
     report = sim.explore(_watched_race, sim.DPOR(), lambda execution: execution.value == 2)
     story = report.failures[0].explain()
@@ -159,7 +159,7 @@ def test_issue8_31_explanation_of_a_watched_object_has_its_lines() -> None:
     assert "account.balance = seen + 1" in story
 
 
-def test_issue8_31_missing_lines_are_told() -> None:
+def test_missing_lines_are_told() -> None:
     """A program that takes another course when it is run again is not explained in silence."""
     runs: list[int] = []
 
@@ -174,7 +174,7 @@ def test_issue8_31_missing_lines_are_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["in_trio_run", "in_trio_task"])
-def test_issue8_31_old_trio_gets_the_message(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_old_trio_gets_the_message(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A Trio without a name that is asked first is refused with the list of what is missing."""
     monkeypatch.delattr(trio.lowlevel, name)
     for start in (lambda: sim.run(checkpoint), lambda: sim.explore(checkpoint), lambda: sim.estimate(checkpoint)):
@@ -182,7 +182,7 @@ def test_issue8_31_old_trio_gets_the_message(monkeypatch: pytest.MonkeyPatch, na
             start()
 
 
-def test_issue8_30_the_report_of_a_swallowed_refusal_says_why_nothing_was_decided() -> None:
+def test_the_report_of_a_swallowed_refusal_says_why_nothing_was_decided() -> None:
     """What ended the execution was no step limit alone: the words name what is not simulated."""
 
     async def program() -> None:

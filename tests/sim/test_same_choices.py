@@ -36,7 +36,7 @@ def _draws(dice, tasks: int = 2):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
-def test_issue8_28_value_that_chance_decides_passes_nowhere(strategy) -> None:
+def test_value_that_chance_decides_passes_nowhere(strategy) -> None:
     """A value that is another at each execution is uncontrolled, and both values are named."""
     report = sim.explore(_draws(itertools.count().__next__), strategy)
     assert report.verdict is sim.INCONCLUSIVE
@@ -47,12 +47,12 @@ def test_issue8_28_value_that_chance_decides_passes_nowhere(strategy) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.DPOR(), sim.Random(sim.RandomWalk(1), 60)], ids=str)
-def test_issue8_28_neither_does_it_in_parts(strategy) -> None:
+def test_neither_does_it_in_parts(strategy) -> None:
     """Two processes see it too."""
     assert sim.explore(_draws(random.Random(4).random), strategy, jobs=2).verdict is sim.INCONCLUSIVE
 
 
-def test_issue8_28_value_of_two_is_seen_in_a_small_exploration() -> None:
+def test_value_of_two_is_seen_in_a_small_exploration() -> None:
     """A coin that falls is seen with six schedules, whatever the first two executions gave."""
     for seed in range(5):
         coin = random.Random(seed)
@@ -60,7 +60,7 @@ def test_issue8_28_value_of_two_is_seen_in_a_small_exploration() -> None:
         assert report.verdict is sim.INCONCLUSIVE
 
 
-def test_issue8_28_one_in_fifty_is_run_twice() -> None:
+def test_one_in_fifty_is_run_twice() -> None:
     """Of n executions the first and at least one in fifty are run again, and not many more."""
     for n in (1, 50, 200):
         calls = itertools.count()
@@ -73,20 +73,20 @@ def test_issue8_28_one_in_fifty_is_run_twice() -> None:
         assert 1 + n // 50 <= again <= 7 + n // 50
 
 
-def test_issue8_28_late_change_is_seen() -> None:
+def test_late_change_is_seen() -> None:
     """A program whose value changes once, after a thousand executions, is uncontrolled."""
     calls = itertools.count()
     report = sim.explore(_draws(lambda: next(calls) > 1_000), sim.Random(sim.RandomWalk(0), 1_200))
     assert report.verdict is sim.INCONCLUSIVE
 
 
-def test_issue8_28_objects_that_look_alike_are_one_outcome() -> None:
+def test_objects_that_look_alike_are_one_outcome() -> None:
     """A new object each time, whose text is the same but for its address, is no difference."""
     assert sim.explore(_draws(object), sim.Exhaustive()).verdict is sim.PASS
     assert sim.explore(_draws(lambda: float("nan")), sim.Exhaustive()).verdict is sim.PASS
 
 
-def test_issue8_28_failure_that_does_not_come_again_says_so() -> None:
+def test_failure_that_does_not_come_again_says_so() -> None:
     """Each kept failure is run again before it is shown."""
     calls = itertools.count()
 
@@ -103,7 +103,7 @@ def test_issue8_28_failure_that_does_not_come_again_says_so() -> None:
     assert report.failures[0].minimal == report.failures[0].schedule
 
 
-def test_issue8_28_later_failure_is_run_again_too() -> None:
+def test_later_failure_is_run_again_too() -> None:
     """So is one that is not the first."""
     calls = itertools.count()
 
@@ -117,7 +117,7 @@ def test_issue8_28_later_failure_is_run_again_too() -> None:
     assert "Not reproduced" in report.failures[-1].explain()
 
 
-def test_issue8_28_failure_that_comes_again_does_not() -> None:
+def test_failure_that_comes_again_does_not() -> None:
     """One that a schedule decides is reproduced."""
 
     async def program() -> int:

@@ -27,7 +27,7 @@ async def _race() -> int:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_issue8_36_several_outcomes_that_nothing_judged_are_no_pass_in_words(jobs: int) -> None:
+def test_several_outcomes_that_nothing_judged_are_no_pass_in_words(jobs: int) -> None:
     """The report's text begins with how many there are, and that nothing was checked."""
     report = sim.explore(_race, sim.Exhaustive(), jobs=jobs)
     assert str(report).startswith("2 outcomes, nothing was checked: exhaustive(")
@@ -38,7 +38,7 @@ def test_issue8_36_several_outcomes_that_nothing_judged_are_no_pass_in_words(job
     assert not report.checked
 
 
-def test_issue8_36_one_outcome_or_a_check_is_told_as_before() -> None:
+def test_one_outcome_or_a_check_is_told_as_before() -> None:
     """One outcome leaves nothing open; with a check the verdict is the check's."""
     assert str(sim.explore(checkpoint, sim.Exhaustive())).startswith("PASS: ")
     report = sim.explore(_race, sim.Exhaustive(), lambda execution: True)
@@ -47,7 +47,7 @@ def test_issue8_36_one_outcome_or_a_check_is_told_as_before() -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_issue8_36_text_is_the_violation(jobs: int) -> None:
+def test_text_is_the_violation(jobs: int) -> None:
     """A check may return what is wrong in words; an empty text is no complaint."""
 
     def check(execution: sim.Execution) -> str:
@@ -62,7 +62,7 @@ def test_issue8_36_text_is_the_violation(jobs: int) -> None:
         sim.explore(checkpoint, sim.Exhaustive(), lambda execution: b"bytes")
 
 
-def test_issue8_36_text_is_the_violation_of_a_test_too(tmp_path: pathlib.Path) -> None:
+def test_text_is_the_violation_of_a_test_too(tmp_path: pathlib.Path) -> None:
     """The decorator shows the text, not its letters."""
 
     @testing.explored(strategy="exhaustive", check=lambda execution: "money is lost")

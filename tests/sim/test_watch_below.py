@@ -98,7 +98,7 @@ def _lost_update(wrap: Any, reach: Any, keeps: bool):
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("name", BELOW)
-def test_issue8_26_race_below_a_watched_value_is_found(name: str, keeps: bool) -> None:
+def test_race_below_a_watched_value_is_found(name: str, keeps: bool) -> None:
     """The reduction has both outcomes, whether what lies below is reached anew or kept from an earlier step."""
     report = sim.explore(_lost_update(*BELOW[name], keeps), sim.DPOR(samples=0), _fine)
     assert set(report.outcomes) == {1, 2}
@@ -142,19 +142,19 @@ def _heap(change: Any, read: Any):
         lambda heap: list.__setitem__(heap, 0, 3),
     ],
 )
-def test_issue8_26_change_by_c_code_is_seen(change: Any) -> None:
+def test_change_by_c_code_is_seen(change: Any) -> None:
     """A list that is changed without its methods was changed by the step."""
     report = sim.explore(_heap(change, lambda heap: heap[0] + len(heap)), sim.DPOR(samples=0), _fine)
     assert len(report.outcomes) == 2
 
 
-def test_issue8_26_two_pops_by_c_code_are_dependent() -> None:
+def test_two_pops_by_c_code_are_dependent() -> None:
     """Both steps change the heap, and neither calls a method of it."""
     report = sim.explore(_heap(heapq.heappop, heapq.heappop), sim.DPOR(samples=0), _fine)
     assert set(report.outcomes) == {"5", "7"}
 
 
-def test_issue8_26_dict_and_set_too() -> None:
+def test_dict_and_set_too() -> None:
     """So is a dict whose other key was written by a method, and a set."""
 
     async def program() -> tuple[Any, ...]:
@@ -182,7 +182,7 @@ def test_issue8_26_dict_and_set_too() -> None:
     assert set(sim.explore(program, sim.DPOR(samples=0), _fine).outcomes) == set(every.outcomes)
 
 
-def test_issue8_26_watched_outside_the_program_too() -> None:
+def test_watched_outside_the_program_too() -> None:
     """A list that is watched before the exploration is looked at in each execution."""
     heap = sim.watch([0], "heap")
 
@@ -209,7 +209,7 @@ def test_issue8_26_watched_outside_the_program_too() -> None:
     assert set(sim.explore(program, sim.DPOR(samples=0), _fine).outcomes) == {1, 5}
 
 
-def test_issue8_26_what_reports_for_itself_is_no_reason() -> None:
+def test_what_reports_for_itself_is_no_reason() -> None:
     """Values, watched things, cells and Trio's primitives below leave the reduction as it was."""
 
     class Account:
@@ -232,7 +232,7 @@ def test_issue8_26_what_reports_for_itself_is_no_reason() -> None:
     assert sim.explore(program, sim.DPOR(), _fine).claim == "exhaustive(traces=1)"
 
 
-def test_issue8_26_lost_update_below_is_no_pass() -> None:
+def test_lost_update_below_is_no_pass() -> None:
     """The example: a caught race stays caught when its dict is watched."""
 
     async def program() -> int:

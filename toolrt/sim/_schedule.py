@@ -8,7 +8,8 @@ the short form only the tasks that stepped, for a person to paste::
 A token is a task's path, or path*count for several steps in a row.  Behind a path the name of the function that the
 task runs may stand, ``main.0 withdraw*2``: a reader wants it, and a replay does not look at it.  A last token ``!``
 says that the step limit ended the execution there, and a first token ``trio:`` that tasks stepped in passes,
-``order="trio"``.  Both forms are the same text in every process.
+``order="trio"``.  A token ``chance=7`` before the paths says from which stream of random numbers the program drew;
+without it that is stream 0, or none.  Both forms are the same text in every process.
 
 Limits.  A schedule belongs to its program: for another one, or after a change, replaying it raises
 `ReplayDiverged`.
@@ -34,6 +35,7 @@ __all__ = ["Schedule", "in_tokens"]
 _VERSION = 1
 _STOPPED = "!"
 _IN_PASSES = "trio:"
+_CHANCE = "chance="
 _NO_NAMES: Mapping[str, str] = {}
 
 
@@ -50,6 +52,8 @@ class Schedule:
     order: str = "any"
     #: The name of the function that each task runs, by its path, where it is known; no part of the schedule.
     functions: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
+    #: The stream of random numbers that the program drew from, 0 or more; 0, too, where it drew none.
+    chance: int = 0
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -89,6 +93,8 @@ class Schedule:
 
     def _written(self, functions: Mapping[str, str]) -> str:
         tokens = [] if self.order == "any" else [_IN_PASSES]
+        if self.chance:
+            tokens.append(f"{_CHANCE}{self.chance}")
         tokens += in_tokens(self.tasks, functions)
         if self.stopped:
             tokens.append(_STOPPED)
@@ -101,6 +107,7 @@ class Schedule:
                 "toolrt_schedule": _VERSION,
                 "stopped": self.stopped,
                 **({} if self.order == "any" else {"order": self.order}),
+                **({"chance": self.chance} if self.chance else {}),
                 "steps": [
                     {
                         "task": step.task,
@@ -134,7 +141,10 @@ class Schedule:
             raise ScheduleRefused(text, f"steps: expected an array, got {steps!r:.40}")
         if (order := document.get("order", "any")) not in ("any", "trio"):
             raise ScheduleRefused(text, f'order: expected "any" or "trio", got {order!r:.40}')
-        return cls(tuple(_step(text, index, entry) for index, entry in enumerate(steps)), stopped, order)
+        if not isinstance(chance := document.get("chance", 0), int) or isinstance(chance, bool) or chance < 0:
+            raise ScheduleRefused(text, f"chance: expected a number, 0 or more, got {chance!r:.40}")
+        found = (_step(text, index, entry) for index, entry in enumerate(steps))
+        return cls(tuple(found), stopped, order, chance=chance)
 
     @classmethod
     def from_short(cls, text: str) -> Schedule:
@@ -152,6 +162,11 @@ class Schedule:
         order = "trio" if tokens[:1] == [_IN_PASSES] else "any"
         if order == "trio":
             del tokens[0]
+        chance = "0"
+        if tokens and tokens[0].startswith(_CHANCE):
+            chance = tokens.pop(0).removeprefix(_CHANCE)
+            if not (chance.isascii() and chance.isdecimal()):
+                raise ScheduleRefused(text, f"{_CHANCE}{chance}: expected a number, 0 or more")
         if not tokens:
             raise ScheduleRefused(text, "it is empty; the shortest schedule is: main")
         may_be_named = False
@@ -170,7 +185,7 @@ class Schedule:
                 raise ScheduleRefused(text, f"token {place}: {count!r} is not a count of 1 or more")
             for _ in range((int(count) if star else 1) + repeats):
                 steps.append(Step(len(steps), task, (), -1, (), 0.0))
-        return cls(tuple(steps), stopped, order)
+        return cls(tuple(steps), stopped, order, chance=int(chance))
 
     @classmethod
     def of(cls, value: object) -> Schedule:

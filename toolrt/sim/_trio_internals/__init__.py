@@ -19,6 +19,14 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._control import controlled, outside_run
 from toolrt.sim._trio_internals._decided import CLOCKS, FILES, PROCESSES, RANDOM, SOCKETS, Decided
+from toolrt.sim._trio_internals._forced_end import (
+    BOUNDARIES,
+    ForcedEnd,
+    beside_steps,
+    forced_end,
+    is_in_step,
+    where_it_stands,
+)
 from toolrt.sim._trio_internals._lent import lent, name_os_thread, thread_names
 from toolrt.sim._trio_internals._real_io import RealIO, replace_real_io
 from toolrt.sim._trio_internals._replacements import Replacements
@@ -33,11 +41,12 @@ from toolrt.sim._trio_internals._seam import (
     seam_of_this_run,
 )
 from toolrt.sim._trio_internals._sockets import Arrivals, MemorySockets, SocketRun, replace_sockets
-from toolrt.sim._trio_internals._stand_ins import STAND_INS, StandIn
+from toolrt.sim._trio_internals._stand_ins import StandIn, stand_ins
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
 from toolrt.sim._trio_internals._things import OUTSIDE, SOON, TIME, Primitives, asks_of, begun_under, cancels, reads
 
 __all__ = [
+    "BOUNDARIES",
     "CLOCKS",
     "DUE",
     "ENDED",
@@ -49,10 +58,10 @@ __all__ = [
     "RANDOM",
     "SOCKETS",
     "SOON",
-    "STAND_INS",
     "TIME",
     "Arrivals",
     "Decided",
+    "ForcedEnd",
     "MemorySockets",
     "Primitives",
     "RealIO",
@@ -64,11 +73,14 @@ __all__ = [
     "asks_of",
     "begins_cancelled",
     "begun_under",
+    "beside_steps",
     "can_step_inside",
     "cancels",
     "check_supported",
     "controlled",
+    "forced_end",
     "is_host_of_guest",
+    "is_in_step",
     "is_loop",
     "lent",
     "name_os_thread",
@@ -79,5 +91,7 @@ __all__ = [
     "replace_real_io",
     "replace_sockets",
     "seam_of_this_run",
+    "stand_ins",
     "thread_names",
+    "where_it_stands",
 ]

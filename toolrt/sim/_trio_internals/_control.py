@@ -32,7 +32,7 @@ from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
-from toolrt.sim._trio_internals._stand_ins import STAND_INS
+from toolrt.sim._trio_internals._stand_ins import stand_ins
 
 __all__ = ["controlled", "outside_run"]
 
@@ -169,7 +169,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replace(signal, "raise_signal", _interrupts_the_program(mine))
         install_mock_clock(replace, mine)
         with ExitStack() as stack:
-            for stand_in in (decided, *STAND_INS):
+            for stand_in in (decided, *stand_ins()):
                 stack.enter_context(stand_in.installed(mine))
             yield
     finally:

@@ -2,7 +2,8 @@
 
 Rules.
     1. While a step of the program runs, ``random``, ``secrets``, ``uuid`` and ``os.urandom`` draw from a generator that
-       begins anew in every execution, and ``time`` and ``datetime`` tell virtual time, from an epoch on.
+       begins anew in every execution, in the stream that the execution is given, and ``time`` and ``datetime`` tell
+       virtual time, from an epoch on.
        Elsewhere (checks, the explorer, other threads and runs) they are the real ones.
     2. A draw is a write of the generator, and a look at a clock a read of the time: a reduction keeps their order.
     3. ``time.sleep`` moves virtual time, and blocks the loop: meanwhile nothing runs but a part of one worker thread.
@@ -55,14 +56,23 @@ class Decided:
 
     def __init__(self) -> None:
         self._generator: random.Random | None = None
+        # The number of the stream, and whether something came from it: a program may seed the generator first.
+        self._stream = 0
+        self._used = self._seeded = False
         self._real: frozenset[str] = frozenset()
         self._seam: Seam | None = None
 
-    def begin(self) -> None:
-        """Begin another execution."""
-        self._generator = None
+    def begin(self, stream: int = 0) -> None:
+        """Begin another execution, with this stream of random numbers."""
+        self._generator, self._stream = None, stream
+        self._used = self._seeded = False
         if self._real:
             self._real = frozenset()
+
+    @property
+    def drawn_from(self) -> int | None:
+        """The stream of random numbers that the execution has drawn from; None: it has drawn none."""
+        return self._stream if self._used else None
 
     def leave_real(self, kinds: frozenset[str]) -> None:
         """Leave these kinds real until the execution has ended."""
@@ -115,8 +125,9 @@ class Decided:
         if probe.implied is not None:
             probe.implied(_GENERATOR, True)
         if self._generator is None:
-            self._generator = random.Random(0)
+            self._generator = random.Random(self._stream)
             _hidden.gauss_next = None
+        self._used |= not self._seeded
         return self._generator
 
     def _install_random(self, replace: Callable[..., None]) -> None:
@@ -131,6 +142,7 @@ class Decided:
             replace(ids, "_generate_time_safe", RANDOM, self._time_and_node)
 
     def _draw(self, name: str, _: Seam, *args: Any, **kwargs: Any) -> Any:
+        self._seeded |= name == "setstate" or (name == "seed" and (*args, *kwargs.values())[:1] not in ((), (None,)))
         return getattr(self._drawn(), name)(*args, **kwargs)
 
     def _seed(self, _: Seam, generator: random.Random, a: Any = None, version: int = 2) -> None:
@@ -161,7 +173,7 @@ def _looked(seam: Seam) -> float:
     """Give virtual time; the step that asks has looked at it."""
     if probe.implied is not None:
         probe.implied(TIME, False)
-    now: float = seam.runner.clock.now
+    now: float = seam.runner.clock.current_time()
     return now
 
 

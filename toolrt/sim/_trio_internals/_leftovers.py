@@ -17,6 +17,8 @@ import outcome
 import trio
 from trio.lowlevel import Task
 
+from toolrt.sim._trio_internals._forced_end import BOUNDARIES, Disarm, ForcedEnd
+
 __all__ = ["Leftovers"]
 
 _core: Any = trio._core
@@ -35,6 +37,7 @@ class Leftovers:
 
     def __init__(self, runner: Any) -> None:
         self._runner = runner
+        self._disarm = Disarm()
         self._runq = runner.runq
         self._tasks = runner.tasks
         self._baseline = frozenset(runner.tasks)
@@ -93,7 +96,14 @@ class Leftovers:
             for _ in range(_CLOSE_ATTEMPTS):
                 try:
                     private.context.run(private.coro.close)
-                except BaseException:  # noqa: ASYNC103
+                except BaseException as error:  # noqa: ASYNC103
+                    if error.__class__.__base__ is ForcedEnd:
+                        try:
+                            self._disarm.replace()
+                            while True:
+                                pass
+                        except ForcedEnd:
+                            pass
                     # It awaited again or raised: its own business, and it gets another chance to end.
                     continue  # noqa: ASYNC104
                 break
@@ -115,7 +125,14 @@ class Leftovers:
             for _ in range(_CLOSE_ATTEMPTS):
                 try:
                     task.coro.close()
-                except BaseException:  # noqa: ASYNC103
+                except BaseException as error:  # noqa: ASYNC103
+                    if error.__class__.__base__ is ForcedEnd:
+                        try:
+                            self._disarm.replace()
+                            while True:
+                                pass
+                        except ForcedEnd:
+                            pass
                     # Whatever it does without its loop is bound to fail.
                     continue  # noqa: ASYNC104
                 break
@@ -154,6 +171,9 @@ class Leftovers:
 
 
 _by_age = attrgetter("_counter")
+
+
+BOUNDARIES.update((Leftovers.kill.__code__, Leftovers.bury.__code__))
 
 
 class _AliveInOrder(WeakKeyDictionary[Any, None]):

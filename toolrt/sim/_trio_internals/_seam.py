@@ -15,9 +15,10 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.sim._paths import CALLBACKS, CALLBACKS_KEY, ROOT, TaskPath
+from toolrt.sim._trio_internals._forced_end import Disarm, forced_end
 from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._lent import lent
-from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, stepper
+from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, can_step_inside, stepper
 
 __all__ = ["Seam", "begins_cancelled", "is_host_of_guest", "is_loop", "nursery_of", "seam_of_this_run"]
 
@@ -44,6 +45,9 @@ class Seam:
         self.callbacks_once = runner.entry_queue.idempotent_queue
         self._deadlines = runner.deadlines
         self._context = _run.GLOBAL_RUN_CONTEXT
+        self._thread = threading.get_ident()
+        #: Keeps a `ForcedEnd` from being raised again.
+        self.disarm = Disarm()
         self.in_main_thread = threading.current_thread() is threading.main_thread()
         #: Runs a task to its next checkpoint; see `stepper`.
         self.step = stepper(runner)
@@ -77,6 +81,10 @@ class Seam:
     def is_current(self) -> bool:
         """Say whether this thread is inside this run."""
         return getattr(self._context, "runner", None) is self.runner or lent.here() is not None
+
+    def forced_end(self) -> type[BaseException]:
+        """Give what ends a step by force, to be raised in it; neither a worker thread nor Trio's loop disarms it."""
+        return forced_end(can_step_inside() and threading.get_ident() == self._thread)
 
     def current_task(self) -> Task | None:
         """Give the task that runs now, or None between steps; of a worker thread, the one that stands for it."""

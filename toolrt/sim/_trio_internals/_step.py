@@ -20,6 +20,7 @@ from typing import Any
 import outcome
 import trio
 
+from toolrt.sim._trio_internals._forced_end import BOUNDARIES, Disarm, ForcedEnd
 from toolrt.sim._trio_internals._slim import digest_of, is_known
 
 __all__ = ["DUE", "ENDED", "GOES_ON", "PARKED", "can_step_inside", "stepper"]
@@ -54,7 +55,7 @@ def stepper(runner: Any) -> Callable[[Any], int]:
     passed_checkpoint = _traps.CancelShieldedCheckpoint
     parked_message = _traps.WaitTaskRescheduled
     slim, breakers, tasks = is_known(), _parking_lot.GLOBAL_PARKING_LOT_BREAKER, runner.tasks
-    detached_message = _traps.PermanentlyDetachCoroutineObject
+    detached_message, disarm = _traps.PermanentlyDetachCoroutineObject, Disarm()
 
     def step(task: Any) -> int:
         context["task"] = task
@@ -88,6 +89,13 @@ def stepper(runner: Any) -> Callable[[Any], int]:
             else:
                 ended = outcome.Value(stop.value)
         except BaseException as error:  # noqa: ASYNC103
+            if error.__class__.__base__ is ForcedEnd:
+                try:
+                    disarm.replace()
+                    while True:
+                        pass
+                except ForcedEnd:
+                    pass
             # The frames of this function and of Context.run say nothing to a reader of the traceback.
             traceback = error.__traceback__
             for _ in frames_to_drop:
@@ -133,6 +141,7 @@ def stepper(runner: Any) -> Callable[[Any], int]:
         del context["task"]
         return how + DUE if deadlines._heap else how
 
+    BOUNDARIES.add(step.__code__)
     return step
 
 

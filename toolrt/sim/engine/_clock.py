@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from trio.abc import Clock
 
+from toolrt.sim.engine._polls import PolledTime, Polls
+
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
@@ -35,6 +37,8 @@ class VirtualClock(Clock):
         self._rest = rest
         #: The mock clock that the program runs with, which tells and moves this time; None: it has none.
         self.face: MockClock | None = None
+        #: What the loop that is looked at compares the time with; None: none is.
+        self.polls: Polls | None = None
 
     @property
     def stands(self) -> bool:
@@ -47,7 +51,7 @@ class VirtualClock(Clock):
 
     def current_time(self) -> float:
         """Give the time in virtual seconds since the execution began."""
-        return self.now
+        return self.now if self.polls is None else PolledTime(self.now, self.now, self.polls)
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Never sleep during an execution; between two, wait for what Trio itself is waiting for."""

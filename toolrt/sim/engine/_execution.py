@@ -42,6 +42,7 @@ class Execution:
         order: str = "any",
         caveats: frozenset[str] = frozenset(),
         heard: tuple[Any, ...] = (),
+        chance: int | None = None,
     ) -> None:
         #: What the program returned; None when there is an error.
         self.value = value
@@ -57,6 +58,8 @@ class Execution:
         self.caveats = caveats
         #: What was read of real files and sockets: which, which of its reads, how many bytes, and their sum.
         self.heard = heard
+        #: The stream of random numbers that the program drew from; None: it drew none.
+        self.chance = chance
         self._raw_steps = steps
         self._raw_events = events
         self._stopped = stopped
@@ -81,7 +84,8 @@ class Execution:
     def schedule(self) -> Schedule:
         """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
         # What woke a task follows from the choices, and is in no form of a schedule.
-        return Schedule(self._steps(with_causes=False), self._stopped, self.order, self._functions())
+        steps = self._steps(with_causes=False)
+        return Schedule(steps, self._stopped, self.order, self._functions(), self.chance or 0)
 
     def _functions(self) -> dict[str, str]:
         """Give the function that each task runs, where Trio has a name for it; the first task's is the program."""
@@ -124,6 +128,7 @@ class Execution:
         return {
             **_versions(),
             **order,
+            **({"chance": self.chance} if self.chance else {}),
             "ended": "returned" if self.error is None else type(self.error).__name__,
         }
 

@@ -19,7 +19,6 @@ from trio.lowlevel import Abort, Task
 
 from toolrt import probe
 from toolrt.sim._trio_internals import (
-    STAND_INS,
     Decided,
     Primitives,
     Reports,
@@ -27,6 +26,7 @@ from toolrt.sim._trio_internals import (
     controlled,
     outside_run,
     seam_of_this_run,
+    stand_ins,
 )
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
@@ -96,7 +96,7 @@ class Executions:
             raise error
         scheduler.fail(error.__cause__ or error)
         self.seam.leftovers.bury()
-        self._jobs.advance(result_of(self._jobs.job, scheduler.record))
+        self._jobs.advance(result_of(self._jobs.job, scheduler.record, self.decided.drawn_from))
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -172,7 +172,7 @@ class Executions:
             seam.leftovers.kill_tasks()
             scheduler.spoiled = True
         seam.leftovers.sweep()
-        self._hand_over(seam, result_of(self._jobs.job, scheduler.record))
+        self._hand_over(seam, result_of(self._jobs.job, scheduler.record, self.decided.drawn_from))
         return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
 
     @trio.lowlevel.enable_ki_protection
@@ -192,8 +192,9 @@ class Executions:
             job = self._jobs.job
             assert job is not None
             self._clock.now, self._clock.face = 0.0, None
-            self.decided.begin()
-            for stand_in in STAND_INS:
+            own = getattr(job.policy, "chance", None)
+            self.decided.begin(job.chance if own is None else own)
+            for stand_in in stand_ins():
                 stand_in.begin()
             steps: list[RawStep] = []
             info = RunInfo(job.index, job.step_limit, steps, job.order)
@@ -233,7 +234,7 @@ class Executions:
             job = self._jobs.job
             self._end(asked=job is None or not job.caller_is_not_asked)
             seam.leftovers.sweep()
-            self._hand_over(seam, result_of(job, scheduler.record))
+            self._hand_over(seam, result_of(job, scheduler.record, self.decided.drawn_from))
             if not self._begin(seam, harness, nursery):
                 self._end(asked=True)
                 self._let_garbage_be_collected()

@@ -4,7 +4,8 @@ Rules.  A *round* is one step or several of a task that begin and end at the sam
 frames of the task, and that write nothing (`_quiet`).  With the same things to see, the task would make the same round
 for ever.  So when it has made one, and no other task has written since the round began, it has *yielded*: it cannot
 run.  It can again after a step that may have written, after the clock has moved, and after anything beside the tasks'
-steps has happened.  When nothing else can run, the clock moves; if no deadline is pending, that is a livelock.
+steps has happened.  When nothing else can run, the clock moves to the next deadline, and stops before it where a round
+that looks at the time would go another way (`_polls`); if no deadline is pending, that is a livelock.
 With ``order="trio"`` it can run all the same, as Trio's loop has it: the rest holds.
 
 Theory.  A round leads from a state of the program to the same state, so every state that is reached with more rounds is
@@ -22,26 +23,32 @@ from types import CodeType, CoroutineType, FrameType, GeneratorType, MethodType
 from typing import Any
 
 from toolrt.errors import Livelock
+from toolrt.sim.engine._clock import VirtualClock
+from toolrt.sim.engine._polls import PolledTime, Polls
 from toolrt.sim.engine._quiet import StepWatch, comes_back
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
 
-__all__ = ["Fairness"]
+__all__ = ["POLLED_UNSEEN", "Fairness"]
+
+#: The caveat of an execution in which time may have moved past what a loop would have seen.
+POLLED_UNSEEN = "a loop that polls the clock unseen"
 
 _MOST_STEPS = 16
 
-_ATOMS = (int, float, complex, str, bytes, bool, type(None), range, CodeType)
+_ATOMS = (int, float, PolledTime, complex, str, bytes, bool, type(None), range, CodeType)
 
 
 class _Round:
     """A round that may be going on."""
 
-    __slots__ = ("begin", "limit", "saw_time", "steps")
+    __slots__ = ("begin", "limit", "polls", "saw_time", "steps")
 
     def __init__(self, begin: _Standing) -> None:
         self.begin = begin
         self.steps: list[int] = []
         self.saw_time = False
+        self.polls = Polls()
         # From another place it is begun anew after so many steps.
         self.limit = 1
 
@@ -52,10 +59,12 @@ class Fairness:
     Args:
         record: the execution.
         roster: its tasks.
+        clock: the Trio run's clock.
     """
 
-    def __init__(self, record: ExecutionRecord, roster: Roster) -> None:
+    def __init__(self, record: ExecutionRecord, roster: Roster, clock: VirtualClock) -> None:
         self._record = record
+        self._clock = clock
         self._roster = roster
         self._watch: StepWatch | None = None
         self._rounds: dict[Actor, _Round] = {}
@@ -69,6 +78,7 @@ class Fairness:
         if self._roster.yielded and actor in self._roster.yielded:
             # In Trio's orders one that has yielded steps all the same.
             self._roster.yielded.remove(actor)
+        self._clock.polls = self._rounds[actor].polls
         watch.begin(_frames(actor.task.coro))
 
     def end(self, actor: Actor, index: int, divided: bool) -> None:
@@ -76,6 +86,7 @@ class Fairness:
         watch = self._watch
         assert watch is not None
         watch.end()
+        self._clock.polls = None
         if watch.wrote or divided:
             self._drop(actor)
         else:
@@ -125,6 +136,18 @@ class Fairness:
         """Say whether no step since the first of these may have written."""
         quiet = self._record.quiet
         return all(index in quiet for index in range(steps[0], steps[-1] + 1))
+
+    def next_poll(self, deadline: float) -> float:
+        """Give the time to move to: where a loop that polls the clock goes another way, or else `deadline`."""
+        times = [deadline]
+        for actor in self._roster.yielded:
+            going_on = self._rounds[actor]
+            times += going_on.polls.times
+            if going_on.saw_time and not going_on.polls.is_seen:
+                # It may have gone another way before the deadline.
+                self._record.caveats.add(POLLED_UNSEEN)
+            going_on.polls.times.clear()
+        return float(min(times))
 
     def livelocked(self, limit: int) -> Livelock:
         """Give the error of an execution in which only tasks that have yielded can run, and no deadline is pending."""

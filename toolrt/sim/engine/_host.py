@@ -7,11 +7,13 @@ called outside the Trio run, in the caller's thread, so it may do anything, even
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import trio
 
-from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
 from toolrt.sim._trio_internals import (
     CLOCKS,
     FILES,
@@ -25,8 +27,9 @@ from toolrt.sim._trio_internals import (
 from toolrt.sim.engine._executions import Executions
 from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
+from toolrt.sim.engine._watchdog import watched
 
-__all__ = ["current_scheduler", "leave_real", "run_with", "simulate"]
+__all__ = ["bounded", "current_scheduler", "leave_real", "run_with", "simulate"]
 
 T = TypeVar("T")
 
@@ -75,6 +78,18 @@ def simulate(driver: Driver[T]) -> T:
     return answer
 
 
+@contextmanager
+def bounded(seconds: float | None) -> Iterator[None]:
+    """Let no execution inside the block run for longer than `seconds` from now, in wall time; None: no limit."""
+
+    def give_up(error: StuckStep) -> None:
+        if _current and (scheduler := _current[-1].scheduler) is not None:
+            scheduler.force_end(error)
+
+    with watched(seconds, give_up):
+        yield
+
+
 def current_scheduler() -> Scheduler | None:
     """Give the execution this thread is in, if it is in one."""
     if not _current:
@@ -97,14 +112,14 @@ def run_with(clock: trio.testing.MockClock) -> None:
 def leave_real(*kinds: str) -> None:
     """Leave random numbers, clocks, child processes, files or sockets to the machine until the execution has ended.
 
-    An execution decides the first two: ``random``, ``secrets``, ``uuid`` and ``os.urandom`` give the same numbers in
-    each, and ``time`` and ``datetime`` tell virtual time.  A child process that no `Process` declares is refused; a
-    real one runs to its end, once its input is closed, while virtual time stands still, and when its output and its end
-    are seen is a choice; with "files", too, the program may talk to it meanwhile.  With "sockets", those that are made
-    outside a `Network` block are the operating system's; with "files", a task may wait for a pipe or a device.  What
-    such a wait is for is waited for in real time, while
-    virtual time stands still, and when its end is seen is a choice; it may take `thread_seconds`.
-    What is real differs from one execution to the next, so a program in which it decides something gets INCONCLUSIVE.
+    An execution decides the first two: ``random``, ``secrets``, ``uuid`` and ``os.urandom`` give the numbers of one
+    stream, which its schedule names, and ``time`` and ``datetime`` tell virtual time.  A child process that no
+    `Process` declares is refused; a real one runs to its end, once its input is closed, while virtual time stands
+    still, and when its output and its end are seen is a choice; with "files", too, the program may talk to it
+    meanwhile.  With "sockets", those that are made outside a `Network` block are the operating system's; with "files",
+    a task may wait for a pipe or a device.  What such a wait is for is waited for in real time, while virtual time
+    stands still, and when its end is seen is a choice; it may take `thread_seconds`.  What is real differs from one
+    execution to the next, so a program in which it decides something gets INCONCLUSIVE.
 
     Args:
         kinds: "random", "clocks", "processes", "files", "sockets"; none is the first two.

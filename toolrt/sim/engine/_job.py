@@ -73,6 +73,8 @@ class Job:
     pass_limit: int | None = None
     #: Collects where in the source each step ran, and each access was made; None: they are not wanted.
     places: SourceLines | None = None
+    #: The stream of random numbers that the program draws from, 0 or more, unless the policy names one.
+    chance: int = 0
 
     @property
     def order(self) -> str:
@@ -146,8 +148,8 @@ class Jobs:
             self.answer = outcome.Error(error)
 
 
-def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseException:
-    """Give the execution, or what has to be raised instead."""
+def result_of(job: Job | None, record: ExecutionRecord, chance: int | None) -> Execution | BaseException:
+    """Give the execution, or what has to be raised instead; `chance` is the stream of random numbers that it used."""
     assert job is not None
     error = record.error
     fault = record.fault or (None if error is None else _interrupt_in(error))
@@ -164,7 +166,7 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
     caveats = frozenset(record.caveats)
     heard = () if record.outside is None else record.outside.reads()
     its = (record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order)
-    return Execution(*its, caveats, heard)
+    return Execution(*its, caveats, heard, chance)
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

@@ -16,6 +16,7 @@ before the step moves it unseen.
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ import trio
 
 from toolrt import probe
 from toolrt.sim.engine._clock import VirtualClock
+from toolrt.sim.engine._looks import LOOKING
 
 __all__ = ["StepWatch", "comes_back"]
 
@@ -49,6 +51,9 @@ _CHECKPOINTS: frozenset[CodeType] = frozenset(
         outcome.Outcome._set_unwrapped,
     )
 )
+
+_SUSPENDS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_YIELD = dis.opmap["YIELD_VALUE"]
 
 _WRITES = (
     "STORE_ATTR",
@@ -78,20 +83,7 @@ _LOOKING_METHODS: dict[type, frozenset[str]] = {
     set: frozenset(("issubset", "issuperset", "isdisjoint", "copy", "__contains__", "__len__", "__iter__")),
     deque: frozenset(("index", "count", "copy", "__contains__", "__getitem__", "__len__", "__iter__")),
 }
-# What tracked code calls to say that it reads; a report of a write is none.
 _TRACKING = str(_HERE / "programs" / "tracking")
-_TRACKED_READS = frozenset(
-    (
-        *("load", "item", "load_item", "load_cell", "load_global", "read_attribute", "read_item"),
-        *("report", "name_of", "_name_it", "kind_of", "touch_key", "plain_key", "key_is_plain", "in_class"),
-        *("_own", "_is_ours", "_class_attribute", "_module_attribute", "_cell_name"),
-        *("use", "_use", "whole", "items_of", "within", "born", "made", "goes_through", "attributes_of"),
-        # They remember what they have found.
-        *("dunders_of", "function_reports", "code_reports", "is_generated", "_kind"),
-        *("use", "_use", "whole", "touch_index", "_is_older", "items_of", "within"),
-        *("dunders_of", "function_reports", "code_reports", "is_generated"),
-    )
-)
 _DECIDED = str(PurePath("_trio_internals") / "_decided.py")
 _CURRENT_TIME = VirtualClock.current_time.__code__
 _VALUES = (str, bytes, int, float, complex, tuple, frozenset, range, type(None))
@@ -265,8 +257,10 @@ class StepWatch:
         self._outermost = None
 
     def _entered(self, frame: FrameType, event: str, _: object) -> Any:
-        self._traced.append((frame, frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes))
+        before = (frame, frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes)
         own = self._begun(frame)
+        if own is not None:
+            self._traced.append(before)
         if self._before[0] is None:
             return own
         beside = self._before[0](frame, event, None)
@@ -310,9 +304,20 @@ class StepWatch:
         return self._ran
 
     def _left(self, frame: FrameType, event: str, _: object) -> Any:
-        if event == "return" and frame is self._outermost:
-            self._is_inside = False
+        if event == "return":
+            if frame is self._outermost:
+                self._is_inside = False
+            if not _is_suspended(frame):
+                self._release(frame)
         return self._left
+
+    def _release(self, frame: FrameType) -> None:
+        """Let go of a frame that has ended: what it holds ends when it would if nobody looked."""
+        self._traced = [traced for traced in self._traced if traced[0] is not frame]
+        self._made = [made for made in self._made if made is not frame]
+        if frame is self._outermost:
+            self._outermost = None
+        self._calling = None
 
     def _ran(self, frame: FrameType, event: str, _: object) -> Any:
         if event != "opcode":
@@ -357,8 +362,14 @@ class _Both:
         return self
 
 
+def _is_suspended(frame: FrameType) -> bool:
+    """Say whether `frame`, which is left, can go on."""
+    code = frame.f_code
+    return bool(code.co_flags & _SUSPENDS) and code.co_code[frame.f_lasti] == _YIELD
+
+
 def _is_passed_over(code: CodeType) -> bool:
-    if code.co_name in _TRACKED_READS and code.co_filename.startswith(_TRACKING):
+    if id(code) in LOOKING:
         return True
     # Draws of random numbers, and a sleep that moves the clock, are writes like any other.
     return code.co_filename.startswith(_PASSED_OVER) and not code.co_filename.endswith(_DECIDED)

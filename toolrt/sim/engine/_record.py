@@ -19,6 +19,7 @@ from toolrt.sim._paths import TaskPath
 from toolrt.sim._trio_internals import Primitives
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
+from toolrt.sim.engine._polls import PolledTime
 from toolrt.sim.engine._roster import Actor, RawStep
 from toolrt.sim.engine._watched_contents import WATCHED_OUTSIDE, WatchedContents
 
@@ -192,7 +193,7 @@ class ExecutionRecord:
         """Make this the program's outcome, unless it has one already; nothing is recorded from here on."""
         if not self.over:
             self.over = True
-            self.value = value
+            self.value = float(value) if type(value) is PolledTime else value
             self.error = error
 
 

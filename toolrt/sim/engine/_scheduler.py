@@ -33,10 +33,20 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
-from toolrt.errors import DefinitionRefused, InternalError, UnsupportedTrio
+from toolrt.errors import DefinitionRefused, InternalError, RealTimeout, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._paths import CLOCK
-from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Primitives, Seam, begun_under, can_step_inside, nursery_of
+from toolrt.sim._trio_internals import (
+    BOUNDARIES,
+    DUE,
+    ENDED,
+    GOES_ON,
+    Primitives,
+    Seam,
+    begun_under,
+    can_step_inside,
+    nursery_of,
+)
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._fairness import Fairness
@@ -93,32 +103,25 @@ class Scheduler:
         self.idle_only: tuple[str, ...] | None = None
         # None: a task that can run may step next, whenever it became able to.
         self._passes: Passes | None = None
-
         # The enabled list, choice and causes of the running step; and whether a choice has divided it.
         self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
         self._divided = False
-        # The task that Trio is stepping for the scheduler.
-        self._handed: Actor | None = None
+        self._handed: Actor | None = None  # the task that Trio is stepping for the scheduler
         # The turns of program and foreign tasks; made when there are foreign tasks, which is seldom.
         self._turns_taken: Turns | None = None
         self._pause_at = min(job.step_limit, _STEPS_BETWEEN_VISITS)
-        self._fairness = Fairness(self.record, roster)
-        # The step before which time moved last.
-        self._clock_moved_at = 0
-
+        self._fairness = Fairness(self.record, roster, clock)
+        self._clock_moved_at = 0  # the step before which time moved last
         #: True once the program was cancelled because it could not go on.
         self.given_up = False
         self._unwinding_left = 0
         # The root task has ended, or the harness need not wait for it.
-        self._ended = False
-        self._harness_woken = False
+        self._ended = self._harness_woken = False
         #: True when the program has ended by itself and nothing is left of it: the harness was not woken.
         self.left_nothing = False
         #: True when tasks were closed by force: the Trio run may be in any state.
         self.spoiled = False
-        # True when Trio's machinery failed under this execution: Trio's loop takes over.
-        self._broken = False
-
+        self._broken = False  # Trio's machinery failed under this execution: Trio's loop takes over
         # A policy that picks by number alone, when no caller wants the names that were enabled.
         self._pick_any: Callable[[int], int] | None = None if job.reports else getattr(policy, "pick_any", None)
         attach = getattr(policy, "attach", None)
@@ -149,8 +152,7 @@ class Scheduler:
         except BaseException as error:  # noqa: ASYNC103
             self._break(error)
         if self._broken:
-            # Trio steps what is left: the program is gone, the harness is not.
-            batch[:] = runq
+            batch[:] = runq  # Trio steps what is left: the program is gone, the harness is not
             runq.clear()
 
     def _schedule(self, batch: list[Task]) -> None:
@@ -452,8 +454,7 @@ class Scheduler:
         """Wake the tasks that wait until nothing can run, else move the clock, else it is a deadlock."""
         seam, roster, record = self._seam, self.roster, self.record
         roster.origin = -1
-        # No task that wakes now was the last to run: all are in path order.
-        roster.last = None
+        roster.last = None  # of those that wake now none was the last to run: all are in path order
         if self._passes is not None:
             self._passes.reopen()
         cushion = None if roster.yielded else seam.least_cushion()
@@ -475,8 +476,8 @@ class Scheduler:
             self._give_up(deadlocked(roster, len(record.steps)))
 
     def _move_clock(self) -> None:
-        """Let time pass up to the next deadline."""
-        deadline = self._seam.next_deadline()
+        """Let time pass up to the next deadline, or to what a loop that polls the clock waits for."""
+        deadline = self._fairness.next_poll(self._seam.next_deadline())
         self._clock.now = deadline
         self._clock_moved_at = len(self.record.steps)
         self._seam.expire(deadline)
@@ -487,8 +488,7 @@ class Scheduler:
     @trio.lowlevel.enable_ki_protection
     async def root(self) -> None:
         """Run the program; the root task of the execution."""
-        record, program = self.record, self._job.program
-        value = None
+        record, program, disarm, value = self.record, self._job.program, self._seam.disarm, None
         if record.running is None:
             # Trio stepped it without asking: its loop is not the one this was written for.
             record.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
@@ -499,14 +499,19 @@ class Scheduler:
             else:
                 value = await interruptible(awaitable)
         except BaseException as error:  # noqa: ASYNC103
-            # An exception that left this task would end the executions that follow in the harness's nursery.
-            record.freeze(None, error)
+            if error.__class__.__base__ is disarm.of:
+                try:
+                    disarm.replace()
+                    while True:
+                        pass
+                except disarm.of:
+                    pass
+            record.freeze(None, error)  # one that left would end the executions that follow in the harness's nursery
         else:
             record.freeze(value, None)
         self._ended = True
         if record.running is None:
-            # No turn of `_schedule` follows that would see the end.
-            self._wake_harness()
+            self._wake_harness()  # no turn of `_schedule` follows that would see the end
 
     def _wake_harness(self) -> None:
         self._ended = True
@@ -524,7 +529,17 @@ class Scheduler:
 
     def refuse(self, refusal: BaseException) -> None:
         """End the execution in the running step, which asked for what is not simulated; that is its error."""
+        if self.given_up and self.record.running is not None and not isinstance(refusal, RealTimeout):
+            # It has caught the first refusal, and may catch any number.
+            raise self.force_end(refusal)
         self._give_up(refusal)
+
+    def force_end(self, error: BaseException) -> type[BaseException]:
+        """Give the execution up; what is given is to be raised in its step, and what is left of it will be closed."""
+        self.record.freeze(None, error)
+        self.given_up = self.spoiled = True
+        self._unwinding_left = 0
+        return self._seam.forced_end()
 
     def _give_up(self, error: BaseException | None) -> None:
         if self.given_up:
@@ -597,3 +612,7 @@ class Scheduler:
             if actor.is_watched:
                 self._fairness.end(actor, len(record.steps), self._divided)
             record.add(actor, *self._making)
+
+
+# It takes back what ends a step by force, as what steps tasks does.
+BOUNDARIES.add(Scheduler.root.__code__)

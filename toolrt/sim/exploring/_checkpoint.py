@@ -37,7 +37,7 @@ from toolrt.sim.strategies.dpor._tree import ExecutionTree
 __all__ = ["Checkpoint", "CheckpointState"]
 
 # Another one for each change of what is kept.
-_VERSION = 6
+_VERSION = 7
 
 _OWN = (
     PCT,
@@ -83,6 +83,8 @@ class CheckpointState:
     choices: tuple[int, ...]
     #: The tasks that could run at each of its steps.
     enabled: tuple[tuple[str, ...], ...]
+    #: Its stream of random numbers.
+    chance: int
 
 
 class Checkpoint:
@@ -138,7 +140,7 @@ class Checkpoint:
         Raises:
             OSError: it cannot be written.
         """
-        kept = (_VERSION, self._whose, state.search, lent, state.tally, state.choices, state.enabled)
+        kept = (_VERSION, self._whose, state.search, lent, state.tally, state.choices, state.enabled, state.chance)
         beside = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
         try:
             beside.write_bytes(pickle.dumps(kept))

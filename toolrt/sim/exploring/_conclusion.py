@@ -7,11 +7,13 @@ led to different things, schedules decide nothing: the claim is then the number 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._judge import Judgement, judge
@@ -40,6 +42,8 @@ class Evidence:
     executions: int = 0
     failed: int = 0
     undecided: int = 0
+    #: Why, and how many for each reason.
+    reasons: Counter[str] = attrs.Factory(Counter)
     #: How many different schedules were among them.
     distinct: int = 0
     #: How often each outcome came.
@@ -52,6 +56,8 @@ class Evidence:
     beside: str | None = None
     #: What the claim has to say of them besides.
     caveats: frozenset[str] = frozenset()
+    #: The streams of random numbers that they drew from.
+    streams: set[int] = attrs.Factory(set)
     #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
     contradiction: str | None = None
     #: What was not run, or not run again as it was; None: nothing.
@@ -129,12 +135,20 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     actors = named_actors(*extra)
     if task.tracking is not None:
         actors.append(f"track={task.tracking}")
+    if task.world is not None:
+        actors.append(f"given {task.world}")
     actors += sorted(seen.caveats)
+    if seen.streams:
+        # What another stream would have shown was not tried.
+        many = counted(len(seen.streams), "stream") if len(seen.streams) > 1 else "one stream"
+        actors.append(f"{many} of random numbers")
     if actors:
         claim += f" with {', '.join(actors)}"
     arguments, program = arguments_for(*extra), task.bound()
     if task.tracking is not None:
         arguments += task.tracking.argument
+    if task.world is not None:
+        arguments += f", given=[{', '.join(one.code for one in task.world.given)}]"
     failures = [
         Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
     ]
@@ -150,6 +164,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         outcomes=seen.outcomes,
         failed=seen.failed,
         undecided=seen.undecided,
+        reasons=dict(seen.reasons.most_common()),
         failures=failures,
         unfinished=why,
         interrupted=seen.interrupted,

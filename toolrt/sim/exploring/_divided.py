@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._host import simulate
+from toolrt.sim.engine._host import bounded, simulate
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._checkpoint import Checkpoint, CheckpointState
 from toolrt.sim.exploring._conclusion import Evidence
@@ -102,7 +103,8 @@ class Divided:
         if self._broke is not None:
             self._raise_again(self._broke)
         self._tell(always=True)
-        found = simulate(self._finish(first))
+        with bounded(self._budget.last_second()):
+            found = simulate(self._finish(first))
         if self._checkpoint is not None and self._is_all_run:
             self._checkpoint.remove()
         return found
@@ -115,14 +117,15 @@ class Divided:
         if state is None:
             if self._checkpoint is None and self._budget.executions is not None:
                 self.search.at_most(self._budget.executions)
-            first = simulate(self._run_first())
+            with bounded(self._budget.last_second()):
+                first = simulate(self._run_first())
         else:
-            first = simulate(self._run(ReplayableExecution((), 0, state.choices)))
+            first = simulate(self._run(ReplayableExecution((), 0, state.choices, state.chance)))
             if (first.choices, first.enabled) != (state.choices, state.enabled):
                 assert self._checkpoint is not None
                 raise self._checkpoint.changed()
             self.search, self._tally, self._before = state.search, state.tally, state.tally.executions
-        self._first = first.choices, first.enabled
+        self._first = first.choices, first.enabled, first.chance or 0
         self._saved = time.perf_counter()
         return first
 
@@ -130,7 +133,7 @@ class Divided:
         search = self.search
         policy = search.policy()
         assert policy is not None
-        first: Execution = yield Job(self._program, policy, self._task.step_limit, 0)
+        first: Execution = yield Job(self._program, policy, self._task.step_limit, 0, chance=search.chance)
         place = search.place(first)
         search.learn(first)
         judgement = judge(first, self._task.check)
@@ -243,7 +246,7 @@ class Divided:
 
     def _run(self, recorded: ReplayableExecution) -> Driver[Execution]:
         execution: Execution = yield Job(
-            self._program, Choices(recorded.choices), self._task.step_limit, recorded.index
+            self._program, Choices(recorded.choices, recorded.chance), self._task.step_limit, recorded.index
         )
         return execution
 
@@ -260,7 +263,8 @@ class Divided:
             named.append((execution.outcome, count, recorded.place))
             self._compare(recorded, execution)
         seen = Evidence(tally.executions, tally.failed, tally.undecided, beside=tally.beside, caveats=tally.caveats)
-        seen.interrupted = self._interrupted
+        seen.reasons.update(tally.reasons)
+        seen.interrupted, seen.streams = self._interrupted, tally.streams
         for outcome, count, _ in sorted(named, key=lambda each: each[2]):
             seen.count(outcome, count)
         for recorded in sorted(tally.failures, key=lambda each: each.place):
@@ -272,7 +276,9 @@ class Divided:
             else:
                 self._doubt = self._doubt or "an execution failed in another process, and not here"
         repeats = Repeats()
-        repeats.compare(first, (yield from self._run(ReplayableExecution((), 0, first.choices))))
+        if not isinstance(first.error, RealTimeout):
+            again = yield from self._run(ReplayableExecution((), 0, first.choices, first.chance or 0))
+            repeats.compare(first, again)
         seen.caveats |= repeats.caveats
         seen.difference = tally.difference or repeats.difference
         seen.lost = self._doubt

@@ -50,6 +50,7 @@ from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.sim.exploring._workers import (
     KEEP_ON,
     OTHERS_WAIT,
+    TRIES,
     BenchMaker,
     ExplorationBench,
     OrderRunner,
@@ -57,9 +58,6 @@ from toolrt.sim.exploring._workers import (
 )
 
 __all__ = ["ClusterClient", "ExecutorPool", "JobsArgument", "checked_workers", "cluster_at", "workers_of"]
-
-# A part is begun so many times at most: its worker may be lost each time.
-_TRIES = 3
 
 # Wall seconds that an order takes: at first and while workers are idle; at most, with few workers; for each worker
 # there is, where that is more (a part costs the master up to 0.016 s); and with any number of workers.
@@ -210,7 +208,7 @@ class ExecutorPool:
             error = CancelledError() if future.cancelled() else future.exception()
             if error is None:
                 answer = future.result()
-            elif sent.tries < _TRIES and not self._stopped:
+            elif sent.tries < TRIES and not self._stopped:
                 sent.tries += 1
                 self._submit(sent, after=error)
                 continue

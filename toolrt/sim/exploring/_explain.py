@@ -406,7 +406,9 @@ def _again(story: FailureStory) -> list[str]:
     while choices and not choices[-1]:
         choices.pop()
     check = "" if story.check is None else f", {story.check}"
-    policy = f"sim.Choices({choices})" if choices else "sim.Choices()"
+    stream = story.execution.chance
+    given = [str(choices)] * bool(choices) + [f"chance={stream}"] * bool(stream)
+    policy = f"sim.Choices({', '.join(given)})"
     return [
         "Run it again:",
         f"    {_replay_line(story)}",

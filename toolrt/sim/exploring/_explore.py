@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._host import simulate
+from toolrt.sim.engine._host import bounded, simulate
 from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._checkpoint import Checkpoint
@@ -19,7 +21,7 @@ from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._judge import Check
 from toolrt.sim.exploring._names import named
 from toolrt.sim.exploring._outcomes import with_outcomes
-from toolrt.sim.exploring._progress import Budget
+from toolrt.sim.exploring._progress import Budget, checked_seconds
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._repeats import step_in_words, told_by
 from toolrt.sim.exploring._report import Report
@@ -28,6 +30,8 @@ from toolrt.sim.exploring._temporal import needs_one_process, observing, togethe
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
 from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_order
+from toolrt.sim.programs.given._constraints import Constraint
+from toolrt.sim.programs.given._weaving import world_of
 from toolrt.sim.programs.tracking._tracking import Track, active, tracking_of, with_tracking
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
@@ -50,6 +54,8 @@ def run(
     order: str = "any",
     track: Track = False,
     details: bool = False,
+    seconds: float | None = None,
+    given: Sequence[Constraint] | None = None,
 ) -> Execution:
     """Run `program` once, with a virtual clock, under the choices of `policy`.
 
@@ -66,6 +72,9 @@ def run(
         track: as `explore` takes it.
         details: True: keep in the trace's notes the source line of each step and access, and what each `Cell` held,
             for `Execution.show`.  It takes several times as long.
+        seconds: wall seconds after which it is ended, wherever it stands, above 0; None is no limit.  Its error is then
+            a `toolrt.errors.StuckStep`, which names the line.
+        given: as `explore` takes it.
 
     Returns:
         The execution.  What the program raised, a deadlock and the step limit are its `error`.
@@ -89,8 +98,26 @@ def run(
         >>> sim.run(program).value
         3600.0
     """
-    program = with_order(with_actors(with_clock(with_tracking(program, track), clock, clock_moves), cancel_at), order)
-    return _executed(checked_job(program, Fifo() if policy is None else policy, step_limit), details)
+    program = _with_all(program, track, given, clock, clock_moves, cancel_at, order)
+    job = checked_job(program, Fifo() if policy is None else policy, step_limit)
+    with bounded(checked_seconds(seconds)):
+        return _executed(job, details)
+
+
+def _with_all(
+    program: Program,
+    track: Track,
+    given: Sequence[Constraint] | None,
+    clock: str | None,
+    clock_moves: int,
+    cancel_at: str | None,
+    order: str,
+) -> Program:
+    """Give `program` with what is tracked, under the constraints, with all that can happen to it."""
+    world = world_of(program, given)
+    program = with_tracking(program, track)
+    program = program if world is None else world.bind(program)
+    return with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
 
 
 def _executed(job: Job, details: bool) -> Execution:
@@ -117,6 +144,7 @@ def replay(
     order: str = "any",
     track: Track = False,
     details: bool = False,
+    given: Sequence[Constraint] | None = None,
 ) -> Execution:
     """Run `program` again exactly as `schedule` says.
 
@@ -129,6 +157,7 @@ def replay(
         order: the same.
         track: the same.
         details: as `run` takes it.
+        given: what it was when the schedule was made.
 
     Returns:
         The execution; its `error` is the program's.
@@ -144,7 +173,7 @@ def replay(
     wanted = policy.schedule
     # A schedule that the limit did not stop has to end by itself, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    program = with_order(with_actors(with_clock(with_tracking(program, track), clock, clock_moves), cancel_at), order)
+    program = _with_all(program, track, given, clock, clock_moves, cancel_at, order)
     job = checked_job(program, policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
@@ -176,6 +205,7 @@ def explore(
     checkpoint: str | os.PathLike[str] | None = None,
     made_from: str = "",
     outcomes: Iterable[Any] | None = None,
+    given: Sequence[Constraint] | None = None,
 ) -> Report:
     """Run `program` under many schedules and judge each execution.
 
@@ -205,7 +235,9 @@ def explore(
         track: which modules are rewritten, for as long as this runs, so that plain objects report what steps touch:
             True is the program's own module, else names of modules or packages.  False: none, but what `tracked` has
             rewritten.  The claim names them.
-        seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
+        seconds: wall seconds after which no further execution is begun, above 0; None is no limit.  An execution that
+            goes on for as long again, or for 2 seconds if that is more, or 10 if that is less, is ended wherever it
+            stands: a step that never ends, too.  Then the report is INCONCLUSIVE and names the line.
         progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
         checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
             there, the exploration continues from it.  It is removed when all was run.  For the strategies that `jobs`
@@ -216,13 +248,16 @@ def explore(
             or their names.  A list where a value cannot be hashed.  Another outcome is a failure.  One that never comes
             is in `Report.missing`: the verdict is FAIL when the whole space was run, else INCONCLUSIVE.  An error that
             is expected here is no failure.  None: outcomes are counted, and not compared.
+        given: constraints on schedules, such as `atomic`: the program is explored as if it had a lock there.  Its file
+            stays as it is.  The claim names them.  With one job.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
         could run was never given a turn, decides nothing: the verdict is then INCONCLUSIVE, unless another one
-        failed.  So it is when the strategy set out to run a whole space and was stopped before, and when a process
-        died.  On an executor or a cluster the part of a lost worker is run again, and only the third loss of one part
-        counts.  With several jobs or a checkpoint Ctrl-C ends it early, and the report is that of what was run.
+        failed.  So it is when the strategy set out to run a whole space and was stopped before.  The part of a
+        worker that was lost is run again; only the third loss of one part counts, and makes it INCONCLUSIVE, too.
+        `Report.unfinished` and `Report.reasons` say why.  With several jobs or a checkpoint Ctrl-C ends it early, and
+        the report is that of what was run.
 
     Raises:
         DefinitionRefused: an argument is not what it must be; nothing was run.
@@ -232,9 +267,24 @@ def explore(
 
     Checkpoint: never (it is not async).
     """
+    asked = partial(explore, program, strategy, check, max_executions)
+
+    def in_a_world(more: Sequence[Constraint]) -> Report:
+        """Explore the same under `more` constraints."""
+        return asked(
+            step_limit=step_limit,
+            cancel_at=cancel_at,
+            clock=clock,
+            clock_moves=clock_moves,
+            order=order,
+            track=track,
+            seconds=seconds,
+            outcomes=outcomes,
+            given=[*(given or ()), *more],
+        )
+
     checked_workers(jobs)
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
-        raise DefinitionRefused("seconds", "wall seconds above 0, or None", seconds)
+    checked_seconds(seconds)
     if progress is not None and not callable(progress):
         raise DefinitionRefused("progress", "a function of a Progress, or None", progress)
     if max_executions is not None and (
@@ -262,15 +312,20 @@ def explore(
     program = observing(program, check)
     if needs_one_process(check) and not (jobs == 1 and checkpoint is None):
         raise DefinitionRefused("jobs with sim.always and the like", "1, without a checkpoint", jobs)
-    tracking = tracking_of(program, track)
-    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking)
+    if given and not (jobs == 1 and checkpoint is None):
+        raise DefinitionRefused("jobs with given", "1, without a checkpoint", jobs)
+    tracking, world = tracking_of(program, track), world_of(program, given)
+    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking, world)
     task.bound()
     budget = Budget(max_executions, seconds)
     search = strategy.begin()
     if jobs == 1 and checkpoint is None:
-        with active(tracking):
+        with nullcontext() if world is None else world.active(), active(tracking), bounded(budget.last_second()):
             seen = simulate(exploration(task, search, budget, progress))
-        return report_of(task, search, seen)
+        report = report_of(task, search, seen)
+        for failure in report.failures:
+            failure.found_by = report, in_a_world
+        return report
     if not isinstance(search, Shared) or not search.can_be_divided:
         raise DefinitionRefused(
             "strategy with jobs or checkpoint",

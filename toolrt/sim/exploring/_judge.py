@@ -16,8 +16,9 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout, StepLimit
+from toolrt.errors import DefinitionRefused, Livelock, NotSimulated, RealTimeout, StepLimit
 from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._fairness import POLLED_UNSEEN
 
 __all__ = ["Check", "Judgement", "judge"]
 
@@ -34,6 +35,8 @@ class Judgement:
     undecided: bool = False
     #: What the check complained of, in order.
     violations: tuple[Any, ...] = ()
+    #: Why it decides nothing, and what would decide it; "" where it does.
+    why: str = ""
 
     def same_kind(self, other: Judgement, error: BaseException | None, other_error: BaseException | None) -> bool:
         """Say whether this failure looks like the bug of `other`.
@@ -51,6 +54,23 @@ class Judgement:
 
 
 _FINE, _WRONG = Judgement(failed=False), Judgement(failed=True)
+
+
+def _undecided(why: str) -> Judgement:
+    return Judgement(failed=False, undecided=True, why=why)
+
+
+def _why_stopped(error: StepLimit) -> str:
+    """Say why an execution that the step limit or a livelock ended may have been about to end."""
+    if isinstance(error, Livelock):
+        return (
+            "a loop waits for the clock, which moves to deadlines only, and none is pending: let the loop sleep, or "
+            "give it a deadline"
+        )
+    limit = f"the step limit of {error.limit} ended it"
+    if error.time_stood_still:
+        return f"{limit} while a deadline was pending, and tasks that go on keep the clock from it: let them sleep"
+    return f"{limit} while {', '.join(error.starved)} could run and had no turn for long: give a higher step_limit"
 
 
 def _types(error: BaseException | None) -> frozenset[type]:
@@ -72,11 +92,21 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
 
     What the check raises, other than AssertionError, is raised as it is.
     """
+    judgement = _judged(execution, check)
+    if judgement.failed and POLLED_UNSEEN in execution.caveats:
+        return _undecided(
+            "time moved to a deadline while a loop polled the clock, which may have left it before: compare seconds "
+            "(trio.current_time, time.monotonic, time.time), or let the loop sleep"
+        )
+    return judgement
+
+
+def _judged(execution: Execution, check: Check | None) -> Judgement:
     error = execution.error
     if isinstance(error, StepLimit) and (error.time_stood_still or error.starved):
-        return Judgement(failed=False, undecided=True)
+        return _undecided(_why_stopped(error))
     if isinstance(error, RealTimeout):
-        return Judgement(failed=False, undecided=True)
+        return _undecided(f"it could not {error.action}: {error.remedy.partition('  It was in:')[0]}")
     if check is None:
         return _FINE if error is None else _WRONG
     try:
@@ -85,7 +115,9 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
         return Judgement(failed=True, violations=(complaint,))
     if answer is True:
         # No check can tell what a program that would have left the simulation would have done.
-        return Judgement(failed=False, undecided=True) if isinstance(error, NotSimulated) else _FINE
+        if isinstance(error, NotSimulated):
+            return _undecided(f"a step asked for what is not simulated ({error.action}): {error.remedy}")
+        return _FINE
     if answer is False:
         return Judgement(failed=True, violations=("the check returned False",))
     if answer is None:
@@ -94,7 +126,7 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
         return answer
     if getattr(answer, "undecided", False) is True:
         # A judge that ran out of its budget; an error is a failure all the same.
-        return Judgement(failed=error is not None, undecided=error is None)
+        return _WRONG if error is not None else _undecided(f"the check could not decide: {answer}")
     if isinstance(answer, Iterable) and not isinstance(answer, bytes):
         violations = (() if not answer else (answer,)) if isinstance(answer, str) else tuple(answer)
         return Judgement(failed=bool(violations) or error is not None, violations=violations)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import attrs
 
 from toolrt._plain import counted
+from toolrt.errors import DefinitionRefused
 from toolrt.sim.exploring._estimate import duration, figure
 
-__all__ = ["PROGRESS_EVERY", "Budget", "ExplorationProgress"]
+__all__ = ["PROGRESS_EVERY", "Budget", "ExplorationProgress", "checked_seconds"]
 
 #: Wall seconds between two calls of `progress`.
 PROGRESS_EVERY = 0.5
+
+# Wall seconds that the last execution may take beyond the time: as long as that was, within these bounds.
+_LEAST_GRACE, _MOST_GRACE = 2.0, 10.0
 
 
 @attrs.frozen
@@ -21,6 +25,21 @@ class Budget:
     executions: int | None
     #: After so many wall seconds; None is never.
     seconds: float | None
+
+    def last_second(self) -> float | None:
+        """Give the wall seconds after which what still runs is ended, wherever it stands; None is never."""
+        return None if self.seconds is None else self.seconds + min(_MOST_GRACE, max(_LEAST_GRACE, self.seconds))
+
+
+def checked_seconds(seconds: float | None) -> float | None:
+    """Give `seconds` as it is.
+
+    Raises:
+        DefinitionRefused: it is no time.
+    """
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
+        raise DefinitionRefused("seconds", "wall seconds above 0, or None", seconds)
+    return seconds
 
 
 @attrs.frozen

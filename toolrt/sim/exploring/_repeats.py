@@ -1,8 +1,8 @@
 """Checks that two executions of one program are alike as far as their choices are.
 
 Rules.  The same choices lead to the same steps, with the same tasks that could run and the same accesses, and to the
-same outcome; and up to the first choice every execution is the same.  Where one is not, the program depends on
-something that no schedule holds.
+same outcome; and up to the first choice every execution with the same random numbers is.  Where one is not, the program
+depends on something that no schedule holds.
 
 Which executions are run twice: the first, those numbered by a power of two up to 32, and one in fifty.  A value that
 chance decides between two is then seen in a small exploration, too, and a large one costs a fiftieth more.
@@ -37,28 +37,29 @@ class Repeats:
 
     def __init__(self) -> None:
         self._beginning: tuple[tuple[str, ...], ...] | None = None
+        self._chance: int | None = None
         #: The outcome of each list of choices.
-        self.outcomes: dict[tuple[int, ...] | bytes, Any] = {}
+        self.outcomes: dict[Any, Any] = {}
         #: How two executions differ that must be alike; None: no two do.
         self.difference: str | None = None
         #: What a claim has to say of executions of one schedule that read different bytes from what is real.
         self.caveats: frozenset[str] = frozenset()
 
-    def note(self, execution: Execution, outcome: Any, choices: tuple[int, ...] | None) -> None:
+    def note(self, execution: Execution, outcome: Any, repeats: bool = True) -> None:
         """Hold `execution`, which has this `outcome`, against those before it.
 
         Args:
             execution: the execution.
             outcome: what it is counted under.
-            choices: its choices; None: they are known to be no other's, and are not kept.
+            repeats: False: its schedule is known to be no other's, and is not kept.
         """
         if self._beginning is None:
-            self._beginning = beginning_of(execution)
-        elif self.difference is None:
+            self._beginning, self._chance = beginning_of(execution), execution.chance
+        elif self.difference is None and (None in (one := {self._chance, execution.chance}) or len(one) == 1):
             self.difference = begins_otherwise(self._beginning, execution)
-        if choices is None:
+        if not repeats:
             return
-        known = self.outcomes.setdefault(fingerprint(choices), outcome)
+        known = self.outcomes.setdefault(fingerprint(execution), outcome)
         if known is not outcome and self.difference is None:
             self.difference = another_outcome(known, outcome)
 

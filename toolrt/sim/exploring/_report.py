@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,16 +22,18 @@ from toolrt.sim.exploring._compare import passing_beside
 from toolrt.sim.exploring._explain import FailureStory, about, explain, headline_of
 from toolrt.sim.exploring._judge import Check, Judgement, judge
 from toolrt.sim.exploring._names import named
+from toolrt.sim.exploring._repairs import Repair, repairs_of
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._shrink import fewer_preemptions
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
+from toolrt.sim.programs.given._constraints import Constraint
 from toolrt.sim.programs.tracking._tracking import can_be_seen
 from toolrt.sim.strategies._pairs import PairCoverage
 from toolrt.sim.strategies._simplify import shrink
 from toolrt.trace import Trace, stable_text
 
-__all__ = ["Failure", "Report", "Verdict"]
+__all__ = ["FAIL", "INCONCLUSIVE", "PASS", "Failure", "Report", "Verdict"]
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -50,6 +52,14 @@ class Verdict(StrEnum):
     FAIL = "fail"
     #: None failed, but some decided nothing, not all that had to be run were, or none was run.
     INCONCLUSIVE = "inconclusive"
+
+
+#: Nothing failed, as far as the report's claim goes.
+PASS = Verdict.PASS
+#: At least one execution failed.
+FAIL = Verdict.FAIL
+#: Nothing failed, and nothing was shown: `Report.unfinished` says why.
+INCONCLUSIVE = Verdict.INCONCLUSIVE
 
 
 class Failure:
@@ -78,6 +88,8 @@ class Failure:
         #: The execution itself.
         self.execution = execution
         self._judgement = judgement
+        #: The report that it stands in, and what explores its program again under constraints; None: not known.
+        self.found_by: tuple[Report, Callable[[Sequence[Constraint]], Report]] | None = None
 
     @property
     def error(self) -> BaseException | None:
@@ -252,6 +264,21 @@ class Failure:
         again._notes = places.notes()
         return again.trace
 
+    def repairs(self) -> list[Repair]:
+        """Give what would mend it, each explored as the failure was found, the one that holds back least first.
+
+        A repair is a constraint on schedules, such as atomic lines, under which nothing fails and nothing comes out
+        that the program never gave.  Without one of these kinds the list is empty.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        return list(self._repairs)
+
+    @cached_property
+    def _repairs(self) -> list[Repair]:
+        return [] if self.found_by is None else repairs_of(self._told, *self.found_by)
+
     def show(self) -> Any:
         """Give a page that shows `compared` side by side, below what failed and how to run it again.
 
@@ -269,7 +296,9 @@ class Failure:
     def _run(
         self, policy: Policy, places: SourceLines | None = None, program: Program | None = None
     ) -> Driver[tuple[Execution, Judgement]]:
-        execution = yield Job(program or self._program, policy, self._step_limit, places=places)
+        # All that is tried to tell it draws as it did.
+        chance = self.execution.chance or 0
+        execution = yield Job(program or self._program, policy, self._step_limit, places=places, chance=chance)
         return execution, judge(execution, self._check)
 
     @cached_property
@@ -325,8 +354,7 @@ class Report:
     outcomes: dict[Any, int]
     #: How many executions failed.
     failed: int
-    #: How many decided nothing: the step limit ended them while the clock, or a task, waited, or a refusal did and the
-    #: check said that all is well.
+    #: How many decided nothing: `reasons` says why.
     undecided: int
     #: The first failing executions, in the order they were found; at most 100.
     failures: list[Failure]
@@ -344,6 +372,8 @@ class Report:
     order: str = "any"
     #: Which racing pairs were seen in which orders; None unless the strategy counts them, as `Guided` does.
     pairs: PairCoverage | None = None
+    #: Why executions decided nothing, each with its remedy, and how many for each reason; the most frequent first.
+    reasons: dict[str, int] = attrs.Factory(dict)
 
     @property
     def summary(self) -> str:
@@ -388,12 +418,7 @@ class Report:
         every = counted(self.executions, "execution")
         if self.failed:
             lines.append(f"{self.failed} of {every} failed; failures[0].explain() shows one.")
-        if self.undecided:
-            lines.append(
-                f"{self.undecided} of {every} decided nothing: the step limit ended them while "
-                "a deadline was pending, a task never had a turn, a step asked for what is not simulated, or the check "
-                "could not decide."
-            )
+        lines += [f"{count} of {every} decided nothing: {why}." for why, count in self.reasons.items()]
         return "\n".join(lines)
 
     @property

@@ -65,27 +65,32 @@ def exploration(
         try:
             # The first execution is compared with another run of it at the end.
             reports = shown or first is None or getattr(policy, "reads_accesses", True)
-            execution = yield Job(program, policy, step_limit, seen.executions, alone, reports)
+            chance = getattr(search, "chance", 0)
+            execution = yield Job(program, policy, step_limit, seen.executions, alone, reports, chance=chance)
         except Redundant:
             continue
         search.learn(execution)
         first = first or execution
         seen.beside = seen.beside or execution.beside
         seen.caveats |= execution.caveats
-        choices = execution.choices
-        repeats.note(execution, seen.count(execution.outcome), choices)
+        choices, chance = execution.choices, execution.chance or 0
+        if execution.chance is not None:
+            seen.streams.add(execution.chance)
+        repeats.note(execution, seen.count(execution.outcome))
         judgement = judge(execution, check)
         if minds_failures:
             search.judged(judgement.failed)
         seen.executions += 1
-        seen.undecided += judgement.undecided
+        if judgement.undecided:
+            seen.undecided += 1
+            seen.reasons[judgement.why] += 1
         seen.failed += judgement.failed
         kept = judgement.failed and len(seen.failures) < FAILURES_KEPT
         if repeats.is_due(seen.executions - 1) or (kept and (not reports or not seen.failures)):
             # A failure that is kept reports what its steps touched.
             # Where the first run had no names to decide by, the second needs none.
             repeated = (NamelessChoices if hasattr(policy, "pick_any") else Choices)(choices)
-            again = yield Job(program, repeated, step_limit, execution.index, alone, reports or kept)
+            again = yield Job(program, repeated, step_limit, execution.index, alone, reports or kept, chance=chance)
             repeats.compare(execution, again, touched=reports)
             if kept and again.choices == choices and another_outcome(execution.outcome, again.outcome) is None:
                 execution = again
@@ -93,21 +98,20 @@ def exploration(
             seen.failures.append((execution, judgement))
         if isinstance(execution.error, RealTimeout):
             # Each further one would take as long.
-            remedy = execution.error.remedy.partition("  It was in:")[0]
-            seen.lost = f"an execution could not {execution.error.action}: {remedy}"
+            seen.lost = f"an execution could not {judgement.why.removeprefix('it could not ')}"
             break
     now = time.perf_counter()
     tell(now)
     if first is not None and seen.lost is None:
         # Schedules decide only if what was run first gives the same after all the others.
-        again = yield Job(program, Choices(first.choices), step_limit, 0, alone)
+        again = yield Job(program, Choices(first.choices, first.chance), step_limit, 0, alone)
         repeats.compare(first, again)
     if not (seen.failed or seen.undecided or repeats.difference or search.unfinished() or now >= end):
         yield from seen.hold_against_samples(
             task, search, lambda policy, index: Job(program, policy, step_limit, index, alone)
         )
         for execution, _ in seen.failures:
-            repeats.note(execution, outcome_key(execution.outcome), execution.choices)
+            repeats.note(execution, outcome_key(execution.outcome))
     seen.caveats |= repeats.caveats
     seen.distinct, seen.difference = len(repeats.outcomes), repeats.difference
     return seen

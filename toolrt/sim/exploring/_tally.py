@@ -8,6 +8,7 @@ so that the sum of tallies does not depend on how the work was divided.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +34,9 @@ class ReplayableExecution:
     place: Place
     #: The number its policy started with.
     index: int
-    #: The choices.
+    #: The choices, and the stream of random numbers.
     choices: tuple[int, ...]
+    chance: int
 
 
 @attrs.define
@@ -47,12 +49,14 @@ class Tally:
     failed: int = 0
     #: How many decided nothing.
     undecided: int = 0
+    #: Why, and how many for each reason.
+    reasons: dict[str, int] = attrs.Factory(dict)
     #: For each outcome of plain values: it, how often it came, and the place of the first.
     outcomes: dict[Any, tuple[Any, int, Place]] = attrs.Factory(dict)
     #: For each other outcome, by worker and its number there: how often it came, and the first.
     others: dict[tuple[int, int], tuple[int, ReplayableExecution]] = attrs.Factory(dict)
     #: What tells the schedules apart; empty when they are known to be different.
-    schedules: set[tuple[int, ...] | bytes] = attrs.Factory(set)
+    schedules: set[Any] = attrs.Factory(set)
     #: The first failures, at most `FAILURES_KEPT`.
     failures: list[ReplayableExecution] = attrs.Factory(list)
     #: How two executions differ that must be alike, and what ran beside the program's tasks; None: neither was seen.
@@ -60,6 +64,8 @@ class Tally:
     beside: str | None = None
     #: What the claim has to say of them besides.
     caveats: frozenset[str] = frozenset()
+    #: The streams of random numbers that were drawn from.
+    streams: set[int] = attrs.Factory(set)
 
     def note(
         self,
@@ -72,20 +78,24 @@ class Tally:
         """Count an execution; `number` numbers an outcome that is not plain."""
         self.executions += 1
         self.failed += judgement.failed
-        self.undecided += judgement.undecided
+        if judgement.undecided:
+            self.undecided += 1
+            self.reasons[judgement.why] = self.reasons.get(judgement.why, 0) + 1
         self.beside = self.beside or execution.beside
         self.caveats |= execution.caveats
-        choices = execution.choices
+        if execution.chance is not None:
+            self.streams.add(execution.chance)
         if repeats:
-            self.schedules.add(fingerprint(choices))
+            self.schedules.add(fingerprint(execution))
+        recorded = ReplayableExecution(place, execution.index, execution.choices, execution.chance or 0)
         key = outcome_key(execution.outcome)
         if _is_plain(key):
             known = self.outcomes.get(key)
             self.outcomes[key] = (key, 1, place) if known is None else _sooner(known, (key, 1, place))
         else:
-            self._add_other(number(key), 1, ReplayableExecution(place, execution.index, choices))
+            self._add_other(number(key), 1, recorded)
         if judgement.failed:
-            self.failures.append(ReplayableExecution(place, execution.index, choices))
+            self.failures.append(recorded)
             if len(self.failures) > 2 * FAILURES_KEPT:
                 self._trim()
 
@@ -94,6 +104,8 @@ class Tally:
         self.executions += other.executions
         self.failed += other.failed
         self.undecided += other.undecided
+        for why, count in other.reasons.items():
+            self.reasons[why] = self.reasons.get(why, 0) + count
         for key, counted in other.outcomes.items():
             known = self.outcomes.get(key)
             self.outcomes[key] = counted if known is None else _sooner(known, counted)
@@ -102,6 +114,7 @@ class Tally:
         self.difference = self.difference or other.difference
         self.beside = self.beside or other.beside
         self.caveats |= other.caveats
+        self.streams |= other.streams
         self.schedules |= other.schedules
         self.failures += other.failures
         self._trim()
@@ -148,9 +161,9 @@ def outcome_key(outcome: Any) -> Any:
     return outcome
 
 
-def fingerprint(choices: tuple[int, ...]) -> tuple[int, ...] | bytes:
+def fingerprint(execution: Execution) -> Any:
     """Give what tells schedules of one program apart, in less memory when the choices are small."""
-    try:
-        return bytes(choices)
-    except ValueError:
-        return choices
+    choices: Any = execution.choices
+    with contextlib.suppress(ValueError):
+        choices = bytes(choices)
+    return (choices, execution.chance) if execution.chance else choices

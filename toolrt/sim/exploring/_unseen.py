@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import PurePath
+from types import CodeType
 from typing import TYPE_CHECKING
 
 import attrs
 
 from toolrt.sim.engine._job import Driver, Job
-from toolrt.sim.programs.tracking._guard import KeptAside, said_of
-from toolrt.sim.programs.tracking._tracking import guard_of
+from toolrt.sim.programs.tracking._guard import KeptAside, modules_of, said_of
+from toolrt.sim.programs.tracking._tracking import can_be_seen, guard_of
 from toolrt.sim.strategies import Search
 from toolrt.sim.strategies.dpor._ordered import RecordedWalk, order_of
 
@@ -30,8 +32,26 @@ def unseen_state(task: ExploredProgram, search: Search, executions: int) -> Driv
         search: what has explored it; one that reduces nothing needs no look.
         executions: how many executions there were.
     """
+    if not search.reduces or task.tracking is not None:
+        return None
+    more: set[str] = set()
+    while True:
+        said = yield from _unseen(task, executions, more)
+        if not isinstance(said, _Others):
+            return said
+        more |= said.modules
+
+
+@attrs.frozen
+class _Others:
+    """Modules of which unordered steps run code, and which can be rewritten."""
+
+    modules: set[str]
+
+
+def _unseen(task: ExploredProgram, executions: int, more: set[str]) -> Driver[str | _Others | None]:
     kept: list[KeptAside] = []
-    guard = guard_of(task.program, kept.append) if search.reduces and task.tracking is None else None
+    guard = guard_of(task.program, kept.append, sorted(more))
     if guard is None:
         return None
     program = attrs.evolve(task, tracking=guard).bound()
@@ -44,9 +64,33 @@ def unseen_state(task: ExploredProgram, search: Search, executions: int) -> Driv
         for seed in range(1, 1 + min(_MOST, _LEAST + executions // _EVERY)):
             walk = RecordedWalk(seed)
             kept.clear()
-            yield Job(program, walk, task.step_limit)
+            # Not within a step: whoever else looks at what a step calls puts back what it has found.
+            before = sys.getprofile()
+            sys.setprofile(lambda *called: kept[-1].profile(*called) if kept else None)
+            try:
+                yield Job(program, walk, task.step_limit)
+            finally:
+                sys.setprofile(before)
             if kept and walk.record is not None:
-                said = said_of(kept[-1].seen, order_of(walk.record))
+                is_ordered = order_of(walk.record)
+                said = said_of(kept[-1].seen, is_ordered)
                 if said is not None:
                     return said
+                seen = {module for *_, module in kept[-1].ran}
+                hidden = {module for module in seen if module not in sys.modules or module == "builtins"}
+                counts = hidden | set(can_be_seen(seen))
+                ran = modules_of([each for each in kept[-1].ran if each[3] in counts], kept[-1].seen, is_ordered)
+                others = ran.keys() - {*guard.modules} - hidden
+                if others:
+                    return _Others(others)
+                for module in sorted(ran):
+                    return _without_source(module, *ran[module])
     return None
+
+
+def _without_source(module: str, code: CodeType, one: str, other: str) -> str:
+    return (
+        f"{one} and {other} run {code.co_qualname} of {module}, whose source is not at hand, in steps that report "
+        "nothing which depends on each other, so what it touches was not looked at: put it into a file, or use "
+        "sim.Exhaustive()"
+    )

@@ -35,6 +35,7 @@ from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.policies import Choices
 from toolrt.sim.programs._actors import with_actors, with_clock, with_order
+from toolrt.sim.programs.given._weaving import GivenWorld
 from toolrt.sim.programs.tracking._tracking import Tracking
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
@@ -42,6 +43,7 @@ from toolrt.trace import stable_text
 __all__ = [
     "KEEP_ON",
     "OTHERS_WAIT",
+    "TRIES",
     "BenchMaker",
     "ExplorationBench",
     "ExploredProgram",
@@ -57,6 +59,9 @@ _LONG, _SHORT = 0.5, 0.005
 
 #: The words that a worker may read while it works; at `KEEP_ON` it goes on until it reads another one.
 GO_ON, OTHERS_WAIT, _STOP, KEEP_ON = range(4)
+
+#: A part is begun so many times at most: its worker may be lost each time.
+TRIES = 3
 
 # Wall seconds that a worker has to end by itself before it is killed.
 _PATIENCE = 2.0
@@ -82,10 +87,14 @@ class ExploredProgram:
     order: str = "any"
     #: What is rewritten so that plain objects report; None: nothing is.
     tracking: Tracking | None = None
+    #: The constraints under which it is run; None: there are none.
+    world: GivenWorld | None = None
 
     def timed(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with a clock that may move early."""
-        return with_clock(self.program if self.tracking is None else self.tracking.bind(), self.clock, self.clock_moves)
+        program = self.program if self.tracking is None else self.tracking.bind()
+        program = program if self.world is None else self.world.bind(program)
+        return with_clock(program, self.clock, self.clock_moves)
 
     def bound(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with all that can happen to it."""
@@ -163,20 +172,21 @@ class ExplorationBench:
             # The master runs again what is to be shown.
             reports = not alone or getattr(policy, "reads_accesses", True)
             try:
-                execution = yield Job(self._program, policy, task.step_limit, index, alone, reports)
+                limit, chance = task.step_limit, part.chance
+                execution = yield Job(self._program, policy, limit, index, alone, reports, chance=chance)
             except Redundant:
                 continue
             repeats = self._repeats
-            repeats.note(execution, execution.outcome, execution.choices if part.repeats else None)
+            repeats.note(execution, execution.outcome, part.repeats)
             place = part.place(execution)
             part.learn(execution)
             try:
                 judgement = judge(execution, task.check)
             except Exception:
-                answer.broke = ReplayableExecution(place, index, execution.choices)
+                answer.broke = ReplayableExecution(place, index, execution.choices, execution.chance or 0)
                 break
             if repeats.is_due(self._made):
-                choices = Choices(execution.choices)
+                choices = Choices(execution.choices, execution.chance)
                 again = yield Job(self._program, choices, task.step_limit, index, alone, reports)
                 repeats.compare(execution, again, touched=reports)
             self._made += 1
@@ -249,33 +259,59 @@ class WorkerPool:
             method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
         if method != "fork":
             _check_can_be_sent(task)
-        context = multiprocessing.get_context(method)
+        self._context: Any = multiprocessing.get_context(method)
         #: The workers that have nothing to do.
         self.idle = list(range(jobs))
-        self._words: Any = context.RawArray("b", jobs)
+        self._words: Any = self._context.RawArray("b", jobs)
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
+        self._bench, self._task = bench, task
+        # The number of the next bench: outcomes are numbered by bench.
+        self._next = first
+        # What each worker does, and how many processes have begun it.
+        self._orders: dict[int, tuple[Any, int]] = {}
+        self._stopped = False
+        for worker in range(jobs):
+            connection, process = self._started(worker)
+            self._connections.append(connection)
+            self._processes.append(process)
+
+    def _started(self, worker: int) -> tuple[Connection, Any]:
         # A forked worker ignores Ctrl-C before it can see one.
         with interrupts_held():
-            for worker in range(jobs):
-                mine, its = context.Pipe()
-                self._connections.append(mine)
-                # Ends that a fork has copied would keep a worker from seeing that its master is gone.
-                others = self._connections if method == "fork" else []
-                process = context.Process(  # type: ignore[attr-defined]
-                    target=_work, args=(its, others, bench, task, first + worker, self._words, worker), daemon=True
-                )
-                process.start()
-                its.close()
-                self._processes.append(process)
+            mine, its = self._context.Pipe()
+            # Ends that a fork has copied would keep a worker from seeing that its master is gone.
+            others = [*self._connections, mine] if self._context.get_start_method() == "fork" else []
+            given = (its, others, self._bench, self._task, self._next, self._words, worker)
+            self._next += 1
+            process = self._context.Process(target=_work, args=given, daemon=True)
+            process.start()
+            its.close()
+        return mine, process
 
     def give(self, worker: int, order: Any) -> None:
         """Let an idle worker do it."""
         self.idle.remove(worker)
+        self._orders[worker] = order, 1
+        self._send(worker, order)
+
+    def _send(self, worker: int, order: Any) -> None:
         self._words[worker] = GO_ON
         # One that is gone is noticed when it does not answer.
         with contextlib.suppress(OSError):
             self._connections[worker].send(order)
+
+    def _begin_again(self, worker: int) -> bool:
+        """Give what a lost worker was doing to a new process in its place; False: it was given often enough."""
+        order, tries = self._orders.get(worker, (None, TRIES))
+        if self._stopped or tries >= TRIES:
+            return False
+        self._connections[worker].close()
+        self._processes[worker].close()
+        self._connections[worker], self._processes[worker] = self._started(worker)
+        self._orders[worker] = order, tries + 1
+        self._send(worker, order)
+        return True
 
     def answers(self, seconds: float) -> Iterator[tuple[int, Any]]:
         """Wait for some answers, at most so long; a text says how a worker, which never works again, has ended."""
@@ -288,7 +324,10 @@ class WorkerPool:
                 answer = self._connections[worker].recv()
             except (EOFError, OSError):
                 self._processes[worker].join(_PATIENCE)
-                answer = f"exit code {self._processes[worker].exitcode}"
+                code = self._processes[worker].exitcode
+                if code is not None and self._begin_again(worker):
+                    continue
+                answer = f"exit code {code}"
             if isinstance(answer, str):
                 self._connections[worker].close()
                 if worker in self.idle:
@@ -303,7 +342,8 @@ class WorkerPool:
             self._words[worker] = OTHERS_WAIT
 
     def stop(self) -> None:
-        """Tell all to answer as soon as they can."""
+        """Tell all to answer as soon as they can; no lost part is begun again."""
+        self._stopped = True
         for worker in range(len(self._words)):
             self._words[worker] = _STOP
 

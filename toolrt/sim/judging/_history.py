@@ -2,7 +2,8 @@
 
 Rules.  A position is the number of calls and returns that were recorded before; Trio runs one task at a time, so
 positions are exact and no clock is asked.  An operation that was cancelled, or that never returned, may have taken
-effect or not.  An operation that waited when nothing could run any more is *stuck*.
+effect or not; its cancel was seen when `trio.Cancelled` came out of it, which counts as a return.  An
+operation that waited when nothing could run any more is *stuck*.
 
 Two histories are equal when each task did the same operations with the same results, and the same returns came before
 the same calls: then no judge tells them apart.  So an exploration counts histories as outcomes, and a reduction keeps
@@ -51,7 +52,7 @@ class OperationEnd(StrEnum):
     RETURNED = "returned"
     #: It raised `Operation.error`.
     RAISED = "raised"
-    #: It was cancelled: it may have taken effect or not.
+    #: It was cancelled: it may have taken effect or not, until its cancel was seen (`Operation.returned`).
     CANCELLED = "cancelled"
     #: It waited when nothing could run any more.
     STUCK = "stuck"
@@ -73,7 +74,7 @@ class Operation:
     task: str = ""
     #: The position of the call, 0 or more.
     called: int = 0
-    #: The position of the return; None: it did not return, or was cancelled.
+    #: The position of the return, or of the moment its cancel was seen; None: it did neither, or nothing says when.
     returned: int | None = None
     #: What it raised; None unless `ended` is `RAISED`.
     error: BaseException | None = attrs.field(default=None, eq=False)
@@ -205,7 +206,7 @@ class OperationHistory:
 
     def _end(self, place: int, ended: OperationEnd, **found: Any) -> None:
         self._touch(write=True)
-        if ended in (OperationEnd.RETURNED, OperationEnd.RAISED):
+        if ended is not OperationEnd.STUCK:
             found["returned"] = self._position
         self._position += 1
         self._operations[place] = attrs.evolve(self._operations[place], ended=ended, **found)

@@ -125,8 +125,9 @@ def linearizable(
             or raises what the operation must come to.  It is copied with `copy.deepcopy`.
         partition: gives the key that an operation is about; operations of two keys must not affect each other, and each
             key has a model of its own.  None: the model's own `partition`, if it has one.
-        cancelled: "either": a cancelled operation may have taken effect or not; "nothing": it must not have, which is
-            what Trio promises of its own calls.
+        cancelled: "either": a cancelled operation may have taken effect until its cancel was seen, or not at all;
+            "ever after": also at any time after, as a thread does that was abandoned; "nothing": it must not have,
+            which is what Trio promises of its own calls.
         final: a function of the model, true for a state that it may be in after all operations; it changes nothing.
         budget: how many states the search looks at before it gives up, 1 or more.
 
@@ -224,8 +225,8 @@ def _judged(
     *,
     ordered: bool,
 ) -> HistoryJudgement:
-    if cancelled not in ("either", "nothing"):
-        raise DefinitionRefused(f"{asked}(cancelled)", '"either" or "nothing"', cancelled)
+    if cancelled not in ("either", "ever after", "nothing"):
+        raise DefinitionRefused(f"{asked}(cancelled)", '"either", "ever after" or "nothing"', cancelled)
     if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
         raise DefinitionRefused(f"{asked}(budget)", "a number of states, 1 or more", budget)
     operations = _operations(asked, history, ordered)
@@ -238,7 +239,7 @@ def _judged(
     orders: list[Operation] = []
     doubt = False
     for key, part in parts.items() or [(None, list[Operation]())]:
-        judge = _Judge(states, part, ordered, cancelled == "either", final, budget)
+        judge = _Judge(states, part, ordered, cancelled, final, budget)
         result = judge.ask()
         looked_at += result.looked_at
         orders += result.order
@@ -273,13 +274,14 @@ class _Judge:
     states: ModelStates
     operations: Sequence[Operation]
     ordered: bool
-    cancelled_may: bool
+    #: As `linearizable` takes it.
+    cancelled: str
     final: Callable[[Any], Any] | None
     budget: int
 
     def ask(self, end: float = inf, at_the_end: bool = True) -> SearchedOrder:
         """Look for an order; `at_the_end` asks, too, what must hold in the end."""
-        intervals, stuck = intervals_of(self.states, self.operations, end, self.ordered, self.cancelled_may)
+        intervals, stuck = intervals_of(self.states, self.operations, end, self.ordered, self.cancelled)
         if not at_the_end:
             return search(self.states, intervals, (), None, self.budget)
         return search(self.states, intervals, stuck, self.final, self.budget)

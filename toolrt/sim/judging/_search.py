@@ -1,7 +1,8 @@
 """Looks for an order of the operations of a history that explains them.
 
 Rules.  An operation can come next when no other one that is not yet placed returned before it was called.  Completed
-operations must all be placed; one that was cancelled or never returned may be.  What the model does with each must be
+operations must all be placed; one that was cancelled or never returned may be, the former before all that was called
+when its cancel had been seen.  What the model does with each must be
 what the operation came to.  In the end every stuck operation must have to wait.
 
 Theory.  Wing and Gong, *Testing and verifying concurrent objects* (1993): depth-first search over such orders.  Lowe,
@@ -33,7 +34,7 @@ class Interval:
     operation: Operation
     #: When it was called.
     called: float
-    #: When it returned; infinite when it did not.
+    #: When it returned or its cancel was seen: all called later comes after it; infinite when neither was.
     returned: float
     #: What tells it apart for the model.
     signature: Hashable
@@ -100,14 +101,22 @@ def search(
         ready = [(index, True) for _, index in completed if must[index].called <= limit]
         if not may:
             return ready
-        alike: dict[Hashable, int] = {}
+        # What is placed has been called up to here: an operation whose cancel was seen before comes no more.
+        reached = must[first + placed.bit_length() - 1].called if first or placed else -inf
+        if maybe:
+            reached = max(reached, may[maybe.bit_length() - 1].called)
+        alike: dict[Hashable, float] = {}
+        chosen = []
         for index, interval in enumerate(may):
             if interval.called > limit:
                 break
-            if not maybe >> index & 1:
-                # Of those that are alike the first stands for all.
-                alike.setdefault(interval.signature, index)
-        return [(index, False) for index in reversed(alike.values())] + ready
+            if maybe >> index & 1 or interval.returned < reached:
+                continue
+            # Of those that are alike the first stands for all that can come no earlier than it must.
+            if interval.returned < alike.get(interval.signature, inf) or interval.signature not in alike:
+                alike[interval.signature] = interval.returned
+                chosen.append((index, False))
+        return chosen[::-1] + ready
 
     # Placed are all completed operations before `first`, and those after it that `placed` has a bit for.
     first = placed = maybe = 0
@@ -176,7 +185,7 @@ def _seen_from(key: tuple[int, int, int, int]) -> set[tuple[int, int, int, int]]
 
 
 def intervals_of(
-    states: ModelStates, operations: Sequence[Operation], end: float, ordered: bool, cancelled_may: bool
+    states: ModelStates, operations: Sequence[Operation], end: float, ordered: bool, cancelled: str
 ) -> tuple[list[Interval], list[tuple[Hashable, Operation]]]:
     """Give the operations as the search takes them, and those that are stuck.
 
@@ -185,12 +194,12 @@ def intervals_of(
         operations: the history.
         end: only what happened up to this position counts: an operation that returned later may have taken effect.
         ordered: whether what returned first must come first; else any order will do.
-        cancelled_may: whether a cancelled operation may have taken effect.
+        cancelled: what a cancelled operation may have done, as `toolrt.sim.linearizable` takes it.
     """
     intervals = []
     stuck = []
     for operation in operations:
-        if operation.called > end or (operation.ended is OperationEnd.CANCELLED and not cancelled_may):
+        if operation.called > end or (operation.ended is OperationEnd.CANCELLED and cancelled == "nothing"):
             continue
         signature = states.signature(operation)
         if operation.ended is OperationEnd.STUCK:
@@ -198,6 +207,8 @@ def intervals_of(
             continue
         has_ended = operation.has_answered
         returned = inf if operation.returned is None else float(operation.returned)
+        if operation.ended is OperationEnd.CANCELLED and cancelled == "ever after":
+            returned = inf
         if returned > end:
             # What it came to is not known yet.
             operation = attrs.evolve(operation, ended=OperationEnd.PENDING, returned=None, result=None, error=None)

@@ -20,15 +20,19 @@ class Choices:
 
     Args:
         choices: for each step an index into the enabled list.
+        chance: the stream of random numbers that the program draws from, 0 or more; None: what the caller has.
 
     Raises:
-        DefinitionRefused: it is not a sequence of integers.
+        DefinitionRefused: `choices` is not a sequence of integers, or `chance` no such number.
     """
 
     #: What steps touch decides nothing here.
     reads_accesses = False
 
-    def __init__(self, choices: Sequence[int] = ()) -> None:
+    def __init__(self, choices: Sequence[int] = (), chance: int | None = None) -> None:
+        if chance is not None and (not isinstance(chance, int) or isinstance(chance, bool) or chance < 0):
+            raise DefinitionRefused("Choices(chance)", "the number of a stream, 0 or more, or None", chance)
+        self.chance = chance
         try:
             self._choices = tuple(choices)
             fine = all(isinstance(choice, int) for choice in self._choices)

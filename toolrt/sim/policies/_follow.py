@@ -71,6 +71,7 @@ class FollowSchedule:
     def __init__(self, schedule: Schedule | str) -> None:
         #: The schedule that is followed.
         self.schedule = Schedule.of(schedule)
+        self.chance = self.schedule.chance
         #: Where the last execution went another way, or None: it went as recorded from beginning to end.
         self.strayed: Strayed | None = None
         self._left: list[str] = []

@@ -12,6 +12,7 @@ seed); without it the same policy is used for all.  ``sample()`` is called once 
 whose ``derive`` is asked: one that has learned nothing yet, for policies that learn from one execution to the
 next.  ``finish(steps)`` is called after an execution that was not given up because of the policy, with its number
 of steps; what it raises goes to the caller.  ``bound`` is a text that a sample adds to its claim.
+``chance`` is the stream of random numbers that the program draws from, where the policy makes an execution again.
 ``reads_accesses = False`` says that what steps touch decides nothing, and ``pick_any(count)`` picks like `choose` where
 names decide nothing either: the scheduler may leave them out of executions that are not shown.
 """

@@ -28,6 +28,7 @@ class Replay:
     def __init__(self, schedule: Schedule | str) -> None:
         #: The schedule that is replayed.
         self.schedule = Schedule.of(schedule)
+        self.chance = self.schedule.chance
 
     def start(self, info: RunInfo) -> None:
         """Check that tasks step in the orders in which they did; the place in the schedule is the step's index.

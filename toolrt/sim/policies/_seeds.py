@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["checked_seed", "seed_of"]
+__all__ = ["checked_seed", "seed_of", "stream_of"]
 
 # An odd constant whose multiples are spread over all 64 bits (2**64 divided by the golden ratio): neighbouring
 # seeds give samples that share no seed.
@@ -26,3 +26,8 @@ def checked_seed(what: str, seed: object) -> int:
 def seed_of(seed: int, index: int) -> int:
     """Give the seed of execution `index` of a sample that starts from `seed`."""
     return ((seed + 1) * _SPREAD + index) & _MASK
+
+
+def stream_of(seed: int, index: int) -> int:
+    """Give the stream of random numbers for the program of execution `index` of a sample that starts from `seed`."""
+    return (seed & 0xFFFF_FFFF) * 1_000_003 + index

@@ -60,14 +60,10 @@ class Cell(Generic[T]):
         sink = probe.sink
         if sink is not None:
             sink.access(self._resource, False)
-        if probe.speculates:
-            probe.note_read(lambda _: self.get(), self._value)
         return self._value
 
     def set(self, value: T) -> None:
         """Write the value.  Checkpoint: never."""
-        if probe.speculates:
-            probe.refuse_effect(f"a write of {self!r}")
         sink = probe.sink
         if sink is not None:
             sink.access(self._resource, True)

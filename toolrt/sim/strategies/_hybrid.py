@@ -88,7 +88,9 @@ class _HybridSearch(Search):
         if self._failure is None:
             policy = self._sample.policy()
             if policy is not None:
+                self.chance = self._sample.chance
                 return policy
+            self.chance = 0
         if self._reduction is None:
             if self._failure is None:
                 self._reduction = SpreadSearch(False, 0, self._seed)
@@ -112,6 +114,7 @@ class _HybridSearch(Search):
             return
         if self._shrinking is None:
             if failed and self._failure is None:
+                # From now on its stream of random numbers is kept: `chance` is its.
                 self._failure = execution
                 most = max(1, min(_SHRUNK_MOST, self._n // _SHRUNK))
                 self._shrinking = shrink(execution, _tried, most)

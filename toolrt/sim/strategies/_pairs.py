@@ -205,7 +205,9 @@ class _GuidedSearch(Search):
             self._is_directed = True
             return _Reverse(pair, seed_of(self._seed, self._run))
         self._is_directed = False
-        return self._portfolio.policy()
+        policy = self._portfolio.policy()
+        self.chance = self._portfolio.chance
+        return policy
 
     def _wanted(self) -> RacingPair | None:
         """Give a pair of one order that was tried least often; None when all were tried in vain."""

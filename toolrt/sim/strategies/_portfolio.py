@@ -21,7 +21,7 @@ from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.policies._pos import POS
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.policies._seeds import checked_seed, seed_of
+from toolrt.sim.policies._seeds import checked_seed, seed_of, stream_of
 from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._random import Random
 from toolrt.sim.strategies._strategy import Search, Shared
@@ -72,7 +72,7 @@ class _Turns(Shared):
     divisible = False
 
     def __init__(self, n: int, seed: int) -> None:
-        self._n = n
+        self._n, self._seed = n, seed
         # A seed of its own for each, or two of them would draw alike.
         urw, pos, first, second, third, walk = (seed_of(seed, index) for index in range(6))
         policies: tuple[Policy, ...] = (
@@ -100,7 +100,7 @@ class _Turns(Shared):
             index = strand.index
             if index >= self._n:
                 return None
-        self.index = index
+        self.index, self.chance = index, stream_of(self._seed, index)
         return strand.policy()
 
     def learn(self, execution: Execution) -> None:

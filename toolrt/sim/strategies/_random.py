@@ -14,6 +14,7 @@ from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.policies._pos import POS
 from toolrt.sim.policies._random_walk import RandomWalk
+from toolrt.sim.policies._seeds import stream_of
 from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._strategy import Search, Shared
 
@@ -25,7 +26,7 @@ _OWN = (Fifo, RandomWalk, PCT, POS, URW)
 
 @attrs.frozen
 class Random:
-    """A sample of `n` executions.
+    """A sample of `n` executions, each with a stream of random numbers of its own for the program.
 
     Example:
         ``sim.Random(sim.RandomWalk(seed=1), 500)``
@@ -60,6 +61,7 @@ class _Sample(Shared):
             # Draws that were made with it before do not matter.
             policy = RandomWalk(policy.seed)
         self._policy: Policy = policy if fresh is None else fresh()
+        self._seed = getattr(policy, "seed", 0)
         self._derives = hasattr(self._policy, "derive")
         # The index after its last execution's, and after the last of all.
         self._n = self._last = n
@@ -77,6 +79,7 @@ class _Sample(Shared):
             return None
         self.index = index
         self._given += 1
+        self.chance = stream_of(self._seed, index)
         return self._policy.derive(index) if self._derives else self._policy  # type: ignore[attr-defined]
 
     def place(self, execution: Execution) -> tuple[int, ...]:

@@ -37,6 +37,9 @@ class Search(ABC):
     #: True when nothing here calls code of the user's: the explorer then need not step out of the Trio run.
     asks_nobody = False
 
+    #: The stream of random numbers for the program under the policy given last: a sampler has one for each execution.
+    chance = 0
+
     #: True when `judged` is to be called.
     minds_failures = False
 

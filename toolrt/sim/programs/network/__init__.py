@@ -4,7 +4,3 @@ Its parts, from the ground up: `_links` (hosts, what lies between them, and when
 operating system calls a socket), `_pipes`, `_streams` and `_datagrams` (its two kinds), `_addresses` (names, ports and
 files), `_sockets` (stands in for `socket.socket`), `_waiting`, `_installed`, and `_network` (`sim.Network`).
 """
-
-from toolrt.sim.programs.network import _installed
-
-del _installed

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from toolrt.sim._trio_internals import STAND_INS, Replacements, Seam, SocketRun, replace_sockets
+from toolrt.sim._trio_internals import Replacements, Seam, SocketRun, replace_sockets
 from toolrt.sim.programs.network._datagrams import Datagrams
 from toolrt.sim.programs.network._endpoints import failed
 from toolrt.sim.programs.network._resolver import Resolver, addresses_of, names_of
@@ -163,6 +163,3 @@ def _pair(family: Any = None, type: Any = socket.SOCK_STREAM, proto: int = 0) ->
     elif isinstance(first, Datagrams) and isinstance(second, Datagrams):
         first.pair, second.pair = second, first
     return opened(net, first), opened(net, second)
-
-
-STAND_INS.append(NetworkStandIn())

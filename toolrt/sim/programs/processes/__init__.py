@@ -3,7 +3,3 @@
 Its parts, from the ground up: `_pipes` (what a program and its child have in common), `_child` (one running child),
 `_declared` (`sim.Process`), `_real` (a real command under a child's name), and `_installed` (what of Trio is replaced).
 """
-
-from toolrt.sim.programs.processes import _installed
-
-del _installed

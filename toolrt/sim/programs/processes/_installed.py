@@ -19,7 +19,7 @@ from typing import Any
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import FILES, PROCESSES, STAND_INS, Replacements, Seam, process_names
+from toolrt.sim._trio_internals import FILES, PROCESSES, Replacements, Seam, process_names
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._endpoints import failed
@@ -196,6 +196,3 @@ def _holds(real: type) -> Callable[[int], Any]:
         return real(fd) if end_of(fd) is None else PipeHolder(fd)
 
     return hold
-
-
-STAND_INS.append(ProcessStandIn())

@@ -3,7 +3,3 @@
 Its parts, from the ground up: `_polls` (what the operating system is asked), `_opened` (one open file or socket),
 `_waits` (a wait for one, which is an actor), `_all` (all of an execution), and `_installed` (what of Trio is replaced).
 """
-
-from toolrt.sim.programs.real import _installed
-
-del _installed

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from toolrt.sim._trio_internals import FILES, SOCKETS, STAND_INS, Replacements, Seam, replace_real_io
+from toolrt.sim._trio_internals import FILES, SOCKETS, Replacements, Seam, replace_real_io
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._state import NETWORKS
 from toolrt.sim.programs.real._all import RealFiles
@@ -85,6 +85,3 @@ class RealStandIn:
     def closes(self, fd: int) -> None:
         """Wake the tasks that wait for a descriptor which is about to be closed."""
         self._files().closes(fd)
-
-
-STAND_INS.append(RealStandIn())

@@ -3,8 +3,3 @@
 - `_worker`: one thread, which runs while the task that stands for it steps.
 - `_hooks`: what of Trio's threads is replaced while a simulation runs.
 """
-
-from toolrt.sim._trio_internals import STAND_INS
-from toolrt.sim.programs.threads._hooks import ThreadStandIn
-
-STAND_INS.append(ThreadStandIn())

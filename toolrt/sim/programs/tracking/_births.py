@@ -15,6 +15,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from toolrt.probe import Resource
+from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import ATOM, CONTAINER, INSTANCE, NEUTRAL, OPAQUE, TUPLE, kind_of
 
 __all__ = ["Reached", "attributes_of", "reach"]
@@ -89,7 +90,8 @@ def _inside_code(name: Resource, thing: Any, found: Reached, wants: Callable[[st
                 yield (*name, variable), cell.cell_contents
             except ValueError:
                 continue
-        if wants(thing.__module__ or ""):
+        # What attrs wrote for a cached property holds the property's own function.
+        if wants(thing.__module__ or "") or thing.__code__.co_filename.startswith("<attrs gen"):
             yield (*name, "defaults"), [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
             yield from (((*name, key), value) for key, value in vars(thing).items())
     elif isinstance(thing, MethodType):
@@ -113,6 +115,7 @@ def _inside_code(name: Resource, thing: Any, found: Reached, wants: Callable[[st
                 yield (thing.__name__, attribute), value
 
 
+@only_looks
 def attributes_of(thing: Any) -> Iterator[tuple[str, Any]]:
     """Give the attributes that an object has of its own, without asking its class for them."""
     try:

@@ -11,11 +11,13 @@ import math
 import operator
 import re
 import struct
+import sys
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
+from toolrt.probe import ANYTHING
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._items import item, storing
 from toolrt.sim.programs.tracking._kinds import (
@@ -36,6 +38,7 @@ from toolrt.sim.programs.tracking._touch import (
     name_deeply,
     now,
     read_attribute,
+    report,
     touch_key,
     use,
     whole,
@@ -442,6 +445,16 @@ CLASSES: dict[Any, Model] = {
     operator.attrgetter: _nothing(operator.attrgetter),
 }
 
+
+def _print(*values: Any, **options: Any) -> None:
+    for value in values:
+        use(value, "str")
+    file = options.get("file") or sys.stdout
+    if file is not sys.__stdout__:
+        report(("stdout",) if file is sys.stdout else ANYTHING, True)
+    print(*values, **options)
+
+
 _PURE_MODULES = (
     "math",
     "cmath",
@@ -462,7 +475,7 @@ _IN_PLACE = _IN_PLACE_TEXT.split()
 FUNCTIONS: dict[Any, Model] = {
     len: _with(len, "len"),
     repr: _with(repr, "str"),
-    print: _with(print, "str"),
+    print: _print,
     format: _with(format, "str"),
     ascii: _with(ascii, "str"),
     hash: _with(hash, "hash"),

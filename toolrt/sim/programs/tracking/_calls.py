@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import types
+import typing
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -22,6 +23,7 @@ from toolrt.sim.programs.tracking._kinds import (
     INSTANCE,
     LAZY,
     NEUTRAL,
+    OPAQUE,
     TUPLE,
     code_reports,
     function_reports,
@@ -111,6 +113,9 @@ def method(thing: Any, name: str) -> Any:
 
 # ---------------------------------------------------------------------- kinds of calls
 
+#: Modules whose functions look at what they are given; those of Trio and toolrt hand it on.
+_LOOK_INSIDE = ("attr", "attrs", "contextlib", "functools", "typing")
+
 _MAKES_GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
@@ -124,6 +129,10 @@ def _advanced(generator: Any, name: str, /, *args: Any) -> Any:
 
 
 def _neutral(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if (getattr(function, "__module__", None) or "").partition(".")[0] in _LOOK_INSIDE and function is not typing.cast:
+        for value in (*args, *kwargs.values()):
+            if kind_of(type(value)) in (CONTAINER, INSTANCE, LAZY, OPAQUE):
+                wild()
     for value in args:
         if callable(value) and not _may_be_handed(value):
             wild()

@@ -1,26 +1,32 @@
 """Looks for shared state that a reduction was not told of.
 
-Rules.  A few random executions are run with the program's own module rewritten.  What that touches of plain objects is
-kept aside: it is no part of what the steps report.  Two steps that touch one variable, where one writes it, have to
-be ordered by what is reported.  Where they are not, the reduction has taken them to be independent.
-
-Limits.  Only what the program's own module does is seen.
+Rules.
+    1. A few random executions are run with the program's own module rewritten.  What that touches of plain objects is
+       kept aside: it is no part of what the steps report.  Two steps that touch one variable, where one writes it, have
+       to be ordered by what is reported.  Where they are not, the reduction has taken them to be independent.
+    2. Every function of Python that runs in a step is noted.  A module, not Python's, Trio's or toolrt's own, of which
+       a step runs some is rewritten, too, if nothing orders the step and one of another task that touches anything.
+       What cannot be rewritten, because its source is not at hand, may touch anything.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import PurePath
+from types import CodeType
 from typing import Any
 
 import attrs
 
 from toolrt.probe import ANYTHING, Resource
-from toolrt.sim.programs.tracking._kinds import is_tracked
-from toolrt.sim.programs.tracking._sources import expressions_of
+from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
+from toolrt.sim.programs.tracking._sources import expressions_of, module_of
+from toolrt.sim.programs.tracking._touch import let_go, name_of
 
-__all__ = ["KeptAside", "SeenAccess", "said_of", "variable_at"]
+__all__ = ["KeptAside", "SeenAccess", "modules_of", "said_of", "variable_at"]
 
 
 @attrs.frozen
@@ -53,6 +59,9 @@ class KeptAside:
     def __init__(self, scheduler: Any) -> None:
         self._roster, self._steps = scheduler.roster, scheduler.record.steps
         self._now: list[tuple[Resource, bool, str, int, str]] = []
+        self._runs: dict[CodeType, str] = {}
+        #: The code that ran and does not report, with its module, in order of the steps: step, task, code, module.
+        self.ran: list[tuple[int, str, CodeType, str]] = []
         #: What was touched, in order.
         self.seen: list[SeenAccess] = []
         scheduler.record.watched.append(self)
@@ -64,9 +73,25 @@ class KeptAside:
         frame = sys._getframe(2)
         while frame is not None and not is_tracked(frame.f_code):
             frame = frame.f_back  # type: ignore[assignment]
-        if frame is not None:
-            code = frame.f_code
+        if frame is None:
+            return
+        code = frame.f_code
+        # The `__repr__` of a record keeps a set of what it is at, by thread.
+        if resource[-1] != "repr_running" and (resource[0] != "set" or not code.co_filename.startswith("<attrs gen")):
             self._now.append((resource, write, code.co_filename, frame.f_lineno, code.co_name))
+
+    def profile(self, frame: Any, event: str, argument: Any) -> None:
+        """Note the function that is called."""
+        if event != "call":
+            return
+        code = frame.f_code
+        if code.co_qualname.startswith("__create_fn__."):
+            for record in [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]:
+                if dataclasses.is_dataclass(record) and not isinstance(record, type):
+                    read = [(*name_of(record), field.name) for field in dataclasses.fields(record)]
+                    self._now += [(name, False, code.co_filename, frame.f_lineno, code.co_name) for name in read]
+        if code not in self._runs:
+            self._runs[code] = module_of(frame.f_globals)
 
     def thing(self) -> KeptAside:
         """Give what is looked at."""
@@ -74,16 +99,30 @@ class KeptAside:
 
     def look(self) -> bool:
         """Take in the step that has just run; it is what it has reported."""
+        let_go()
         actor = self._roster.spawner
+        runs, self._runs = self._runs, {}  # what is called here is noted, too
         if actor is not None:
             step = len(self._steps)
             self.seen += [SeenAccess(step, actor.name, *access) for access in dict.fromkeys(self._now)]
+            for code, module in runs.items():
+                if not code_reports(code) and not _is_of_a_record(code):
+                    self.ran.append((step, actor.name, code, module))
         self._now.clear()
         return False
 
     def was_written(self, touched: Any) -> bool:
         """Say no; it is not asked."""
         return False
+
+
+def _is_of_a_record(code: CodeType) -> bool:
+    """Say whether attrs, dataclasses or namedtuple made it: it touches no more than the fields of what it is handed."""
+    return (
+        code.co_filename.startswith("<attrs gen")
+        or code.co_qualname.startswith("__create_fn__.")
+        or (code.co_filename == "<string>" and code.co_varnames[:1] == ("_cls",))
+    )
 
 
 def said_of(seen: list[SeenAccess], is_ordered: Callable[[int, int], bool]) -> str | None:
@@ -106,6 +145,43 @@ def said_of(seen: list[SeenAccess], is_ordered: Callable[[int, int], bool]) -> s
                 )
         others.append(access)
     return None
+
+
+#: So many pairs of steps are compared at the most; a longer execution is taken to have one that nothing orders.
+_MOST_COMPARED = 20_000
+
+
+def modules_of(
+    ran: list[tuple[int, str, CodeType, str]], seen: list[SeenAccess], is_ordered: Callable[[int, int], bool]
+) -> dict[str, tuple[CodeType, str, str]]:
+    """Give the modules whose code a task ran in a step that nothing orders before or behind one of another task.
+
+    The other step ran such code, too, or touched something.  Each module comes with one code, and both tasks.
+
+    Args:
+        ran: as `KeptAside.ran`, of the modules that count.
+        seen: as `KeptAside.seen`.
+        is_ordered: as of `said_of`.
+    """
+    found: dict[str, tuple[CodeType, str, str]] = {}
+    steps: dict[tuple[int, str, str], CodeType | None] = {}
+    for access in seen:
+        steps[access.step, access.task, ""] = None
+    for step, task, code, module in ran:
+        steps.setdefault((step, task, module), code)
+    compared = 0
+    modules = {module for *_, module in ran}
+    for one, other in itertools.combinations(sorted(steps), 2):
+        if modules == found.keys():
+            break
+        if one[1] == other[1] or all(key[2] in found or steps[key] is None for key in (one, other)):
+            continue
+        compared += 1
+        if compared > _MOST_COMPARED or not is_ordered(one[0], other[0]):
+            for key in (one, other):
+                if (hidden := steps[key]) is not None:
+                    found.setdefault(key[2], (hidden, one[1], other[1]))
+    return found
 
 
 def _in_words(one: SeenAccess, other: SeenAccess) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from toolrt.probe import ANYTHING
+from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,
     CONTAINER,
@@ -20,6 +21,7 @@ from toolrt.sim.programs.tracking._touch import KEYED, born, now, report, touch_
 __all__ = ["item", "load_item", "storing"]
 
 
+@only_looks
 def item(thing: Any, key: Any) -> Any:
     """Report a load of an item, and do it."""
     if now.names is not None:
@@ -27,6 +29,7 @@ def item(thing: Any, key: Any) -> Any:
     return thing[key]
 
 
+@only_looks
 def load_item(thing: Any, key: Any) -> Any:
     """Report a load of an item, and give back the container."""
     if now.names is not None:
@@ -34,6 +37,7 @@ def load_item(thing: Any, key: Any) -> Any:
     return thing
 
 
+@only_looks
 def read_item(thing: Any, key: Any) -> None:
     cls = type(thing)
     kind = kind_of(cls)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import contextvars
 import datetime
 import decimal
 import enum
 import fractions
 import functools
+import inspect
 import itertools
 import pathlib
 import re
@@ -27,6 +29,8 @@ import attr
 import attrs
 import outcome
 import trio
+
+from toolrt.sim.engine._looks import only_looks
 
 __all__ = [
     "ATOM",
@@ -157,6 +161,8 @@ _kinds: dict[type, int] = {
     tuple: TUPLE,
     frozenset: TUPLE,
     types.SimpleNamespace: INSTANCE,
+    # They hold what tasks may share, in a room whose other classes hold nothing.
+    **dict.fromkeys((contextvars.Context, contextlib.ExitStack, contextlib.AsyncExitStack), OPAQUE),
 }
 
 # By the id of a code object, which is kept: True when it is tracked or neutral.
@@ -165,6 +171,7 @@ _tracked: dict[int, CodeType] = {}
 _kept: list[CodeType] = []
 
 
+@only_looks
 def kind_of(cls: type) -> int:
     """Give what instances of `cls` are."""
     kind = _kinds.get(cls)
@@ -173,6 +180,7 @@ def kind_of(cls: type) -> int:
     return kind
 
 
+@only_looks
 def _kind(cls: Any) -> int:
     if issubclass(cls, type):
         return NEUTRAL
@@ -209,6 +217,7 @@ def is_tracked(code: CodeType) -> bool:
     return id(code) in _tracked
 
 
+@only_looks
 def code_reports(code: CodeType) -> bool:
     """Say whether `code` reports what it touches, or touches only what it is handed."""
     found = _reports.get(id(code))
@@ -220,6 +229,7 @@ def code_reports(code: CodeType) -> bool:
     return found
 
 
+@only_looks
 def function_reports(function: Any) -> bool:
     """The same of a function, a method, or what is called like one; False when it is none of them."""
     while True:
@@ -232,6 +242,7 @@ def function_reports(function: Any) -> bool:
     return isinstance(function, FunctionType) and code_reports(function.__code__)
 
 
+@only_looks
 def is_generated(function: Any) -> bool:
     """Say whether dataclasses or attrs made the function."""
     return isinstance(function, FunctionType) and function.__code__.co_filename.startswith(("<string>", "<attrs gen"))
@@ -267,11 +278,15 @@ _DUNDERS: dict[str, tuple[str, ...]] = {
     "match": ("__eq__", "__getitem__", "__len__"),
 }
 
+#: Methods that give an iterator.  Where one is no generator function, its code has ended before the first item.
+_GIVE_ITERATORS = ("__iter__", "__reversed__", "keys")
+
 #: An operator runs code that reports; it reads all attributes; it may do anything.
 FINE, DEEP, WILD = range(3)
 _verdicts: dict[tuple[type, str], int] = {}
 
 
+@only_looks
 def dunders_of(cls: type, what: str) -> int:
     """Say what an operator does with an instance: 0: it runs code that reports; 1: it reads attributes; 2: anything."""
     key = (cls, what)
@@ -280,9 +295,13 @@ def dunders_of(cls: type, what: str) -> int:
         found = FINE
         for name in _DUNDERS[what]:
             method = getattr(cls, name, None)
-            if method is None or method is getattr(object, name, None) or (what == "iter" and name == "keys"):
+            if method is None or method is getattr(object, name, None):
+                continue
+            if name == "keys" and not function_reports(method):
                 continue
             if function_reports(method):
+                if name in _GIVE_ITERATORS and not inspect.isgeneratorfunction(method):
+                    found = WILD  # the caller goes through what it gives, in code that does not report
                 continue
             if is_generated(method) or cls is types.SimpleNamespace or issubclass(cls, BaseException):
                 found = max(found, DEEP)

@@ -9,6 +9,8 @@ rewritten the assertions of a module, it does so first here, too.
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import linecache
 import sys
 import warnings
@@ -19,14 +21,17 @@ from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._kinds import is_tracked, note_tracked
 from toolrt.sim.programs.tracking._rewrite import fill, rewritten
 
-__all__ = ["expressions_of", "new_code", "source_of"]
+__all__ = ["expressions_of", "is_stale", "module_of", "namespace_of", "new_code", "source_of", "woven_code"]
 
 _Key = tuple[str, int, Any]
 
 # By file and source: the new codes, by what they stand for.
-_known: dict[tuple[str, str, bool], dict[_Key, list[CodeType]]] = {}
+_known: dict[tuple[Any, ...], dict[_Key, list[CodeType]]] = {}
 # The other way: what the code was before.
 _before: dict[int, CodeType] = {}
+#: What changes the tree of a file before it is compiled (`toolrt.sim.programs.given`); None: nothing does.
+woven: Any = None
+
 # The expressions that stand in each line of what was rewritten.
 _expressions: dict[tuple[str, int], list[str]] = {}
 
@@ -34,6 +39,12 @@ _expressions: dict[tuple[str, int], list[str]] = {}
 def source_of(file: str, namespace: dict[str, Any] | None = None) -> str:
     """Give the source of a file, or of a notebook's cell; "" when there is none."""
     return "".join(linecache.getlines(file, namespace))
+
+
+def module_of(namespace: dict[str, Any]) -> str:
+    """Give the name of the module whose globals these are; "builtins", as for its classes, when it says none."""
+    name = namespace.get("__name__")
+    return name if isinstance(name, str) else "builtins"
 
 
 def new_code(function: FunctionType) -> CodeType | None:
@@ -68,39 +79,72 @@ def _end_of(code: CodeType) -> Any:
     return list(code.co_positions())[-1]
 
 
-def _codes_of(function: FunctionType) -> dict[_Key, list[CodeType]]:
+def _codes_of(function: FunctionType, rewrites: bool = True) -> dict[_Key, list[CodeType]]:
     file, namespace = function.__code__.co_filename, function.__globals__
     source = source_of(file, namespace)
     by_pytest = "@pytest_ar" in namespace
-    key = (file, source, by_pytest)
+    key = (file, source, by_pytest, rewrites, woven.key if woven is not None and file in woven.files else ())
     found = _known.get(key)
     if found is None:
         found = _known[key] = {}
-        if source:
-            module = namespace.get("__name__", "")
-            _compile(source, file, module if isinstance(module, str) else "", by_pytest, function, found)
+        tree = _tree_of(source, file, by_pytest) if source else None
+        if tree is not None:
+            _compile(tree, file, module_of(namespace), function, found, rewrites)
     return found
 
 
-def _compile(
-    source: str, file: str, module: str, by_pytest: bool, function: FunctionType, into: dict[_Key, list[CodeType]]
-) -> None:
+def woven_code(function: FunctionType) -> CodeType | None:
+    """Give the code of `function` as it is now with what `woven` puts into it; None where there is none."""
+    candidates = _codes_of(function, rewrites=False).get(_key(function.__code__), ())
+    fitting = [new for new in candidates if new.co_freevars == function.__code__.co_freevars]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def namespace_of(program: Any) -> dict[str, Any]:
+    """Give the globals of a program whose module no name leads to, such as a page's; else nothing."""
+    while isinstance(program, functools.partial):
+        program = program.func
+    program = inspect.unwrap(program)
+    space = getattr(getattr(program, "__func__", program), "__globals__", None)
+    if not isinstance(space, dict):
+        return {}
+    known = sys.modules.get(module_of(space))
+    return {} if known is not None and vars(known) is space else space
+
+
+def _tree_of(source: str, file: str, by_pytest: bool) -> ast.Module | None:
     try:
         tree = ast.parse(source, file)
     except SyntaxError:
-        return
+        return None
     _note_expressions(tree, file)
+    if woven is not None and file in woven.files:
+        woven.change(tree, file)
     if by_pytest:
         rewrite: Any = sys.modules["_pytest.assertion.rewrite"]
         rewrite.rewrite_asserts(tree, source.encode(), file)
-    _touch.declared.setdefault(module, set()).update(rewritten(tree, module))
+    return tree
+
+
+def _compile(
+    tree: ast.Module,
+    file: str,
+    module: str,
+    function: FunctionType,
+    into: dict[_Key, list[CodeType]],
+    rewrites: bool,
+) -> None:
+    if rewrites:
+        _touch.declared.setdefault(module, set()).update(rewritten(tree, module))
     # A notebook's cell may await outside of any function.
     flags = function.__code__.co_flags & _FUTURES | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     with warnings.catch_warnings():
         # A placeholder is a text that is called.
         warnings.simplefilter("ignore")
-        code = fill(compile(tree, file, "exec", flags=flags, dont_inherit=True))
-    note_tracked(code)
+        code = compile(tree, file, "exec", flags=flags, dont_inherit=True)
+    if rewrites:
+        code = fill(code)
+        note_tracked(code)
     todo = [code]
     while todo:
         outer = todo.pop()

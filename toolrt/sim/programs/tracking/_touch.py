@@ -10,16 +10,19 @@ set.
 
 from __future__ import annotations
 
+import sys
 import types
+import weakref
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from numbers import Number
-from types import FunctionType, GeneratorType, ModuleType
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from toolrt import probe
 from toolrt.probe import ANYTHING, Resource
+from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._births import attributes_of
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,
@@ -61,15 +64,17 @@ _LAST_CELL = 32
 class Touched:
     """What is called how in the execution that is tracked now; one for the whole process."""
 
-    __slots__ = ("aside", "base", "kept", "lazy", "name_new", "names")
+    __slots__ = ("aside", "base", "held", "kept", "lazy", "name_new", "names")
 
     def __init__(self) -> None:
         #: The names of the objects of this execution, by id; None: nothing is tracked.
         self.names: dict[int, Resource] | None = None
         #: The names of what was there before.
         self.base: dict[int, Resource] = {}
-        #: What has a name, so that its id stays its own.
-        self.kept: list[Any] = []
+        #: What has a name, by id: a weak reference, which takes the name away when the thing ends.
+        self.kept: dict[int, weakref.KeyedRef[int, Any]] = {}
+        #: What has a name and cannot be referred to weakly, by id: see `let_go`.
+        self.held: dict[int, Any] = {}
         #: The objects that an iterator or a view goes through.
         self.lazy: dict[int, tuple[Any, ...]] = {}
         #: Takes what is touched in place of the probe; None: the probe does.
@@ -80,17 +85,39 @@ class Touched:
     def begin(self, base: dict[int, Resource], name_new: Callable[[], tuple[Any, ...] | None]) -> None:
         """Begin with an execution."""
         self.base, self.name_new = base, name_new
-        self.names, self.kept, self.lazy = {}, [], {}
+        self.names, self.kept, self.held, self.lazy = {}, {}, {}, {}
 
     def end(self) -> None:
         """Track nothing any more."""
         self.names = self.aside = None
-        self.base, self.kept, self.lazy = {}, [], {}
+        self.base, self.kept, self.held, self.lazy = {}, {}, {}, {}
 
 
 now = Touched()
 
 
+@only_looks
+def _counts(held: dict[int, Any]) -> list[tuple[int, int]]:
+    return [(key, sys.getrefcount(thing)) for key, thing in held.items()]
+
+
+#: How many references there are, while they are counted, to what is held and is nobody else's.
+_ALONE = _counts({0: object()})[0][1]
+
+
+def let_go() -> None:
+    """Let what the program holds no longer end, as it would have without a name.  To be called after each step."""
+    while now.names is not None:
+        ended = [key for key, count in _counts(now.held) if count <= _ALONE]
+        if not ended:
+            return
+        for key in ended:
+            now.names.pop(key, None)
+            now.lazy.pop(key, None)
+            del now.held[key]  # which may run code of the program that ends other things
+
+
+@only_looks
 def report(resource: Resource, write: bool) -> None:
     if now.aside is not None:
         now.aside(resource, write)
@@ -106,6 +133,7 @@ def wild() -> None:
         report(ANYTHING, True)
 
 
+@only_looks
 def born(thing: Any) -> Any:
     """Name what was just made, and give it back."""
     names = now.names
@@ -116,6 +144,7 @@ def born(thing: Any) -> Any:
     return thing
 
 
+@only_looks
 def made(thing: Any) -> Any:
     """Name the result of an expression that always makes something new."""
     if now.names is not None:
@@ -123,16 +152,31 @@ def made(thing: Any) -> Any:
     return thing
 
 
+@only_looks
 def _name_it(thing: Any, names: dict[int, Resource]) -> Resource:
     by = now.name_new()
     if by is None:
         report(ANYTHING, True)
         by = ("outside", len(names))
-    name = names[id(thing)] = (type(thing).__name__, *by)
-    now.kept.append(thing)
+    key = id(thing)
+    name = names[key] = (type(thing).__name__, *by)
+    try:
+        now.kept[key] = weakref.KeyedRef(thing, _forget, key)
+    except TypeError:
+        now.held[key] = thing
     return name
 
 
+def _forget(kept: weakref.KeyedRef[int, Any]) -> None:
+    """Take the name of what has ended away, before another thing gets its id: the program sees its things end."""
+    if now.kept.get(kept.key) is kept:
+        del now.kept[kept.key]
+        now.lazy.pop(kept.key, None)
+        if now.names is not None:
+            now.names.pop(kept.key, None)
+
+
+@only_looks
 def name_of(thing: Any) -> Resource:
     """Give what `thing` is called; the step that has to name it may have done anything."""
     names = now.names
@@ -172,6 +216,7 @@ def name_deeply(thing: Any, depth: int = 0) -> Any:
     return thing
 
 
+@only_looks
 def items_of(thing: Any) -> list[Any]:
     if isinstance(thing, dict):
         return [*dict.keys(thing), *dict.values(thing)]
@@ -181,6 +226,7 @@ def items_of(thing: Any) -> list[Any]:
 # ---------------------------------------------------------------------- attributes
 
 
+@only_looks
 def load(thing: Any, attribute: str) -> Any:
     """Report a load of an attribute."""
     if now.names is not None and kind_of(type(thing)) >= NEUTRAL:
@@ -188,6 +234,7 @@ def load(thing: Any, attribute: str) -> Any:
     return thing
 
 
+@only_looks
 def read_attribute(thing: Any, attribute: str) -> None:
     cls = type(thing)
     kind = kind_of(cls)
@@ -198,6 +245,12 @@ def read_attribute(thing: Any, attribute: str) -> None:
             _class_attribute(thing, attribute, False)
         elif cls is FunctionType and not attribute.startswith("__"):
             report((f"{thing.__module__}.{thing.__qualname__}", attribute), False)
+        elif cls is MethodType and in_class(cls, attribute) is MISSING:
+            read_attribute(thing.__func__, attribute)
+        elif cls is super:
+            _inherited(thing, attribute)
+        elif _is_added(thing, attribute):
+            report((*name_of(thing), attribute), False)
         return
     if kind == OPAQUE:
         found = in_class(cls, attribute)
@@ -254,6 +307,8 @@ def write_attribute(thing: Any, attribute: str) -> None:
             _class_attribute(thing, attribute, True)
         elif cls is FunctionType and not attribute.startswith("__"):
             report((f"{thing.__module__}.{thing.__qualname__}", attribute), True)
+        elif _is_ours(cls) and in_class(cls, attribute) is MISSING:
+            report((*name_of(thing), attribute), True)
         elif not _is_ours(cls):
             report(ANYTHING, True)
         return
@@ -281,10 +336,33 @@ def write_attribute(thing: Any, attribute: str) -> None:
     report((*name_of(thing), attribute), True)
 
 
+@only_looks
+def _is_added(thing: Any, attribute: str) -> bool:
+    """Whether it is an attribute that the program may have put on an object which reports for itself."""
+    return not attribute.startswith("__") and in_class(type(thing), attribute) is MISSING and attribute in _own(thing)
+
+
+@only_looks
+def _inherited(found_by: Any, attribute: str) -> None:
+    """Report a load through ``super()``."""
+    for each in found_by.__self_class__.__mro__[found_by.__self_class__.__mro__.index(found_by.__thisclass__) + 1 :]:
+        found = each.__dict__.get(attribute, MISSING)
+        if found is MISSING:
+            continue
+        if isinstance(found, property):
+            if not function_reports(found.fget):
+                report(ANYTHING, True)
+        elif not isinstance(found, _METHODS):
+            report(("class attribute", attribute), False)
+        return
+
+
+@only_looks
 def _is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] in ("trio", "toolrt")
 
 
+@only_looks
 def _own(thing: Any) -> dict[str, Any]:
     try:
         return object.__getattribute__(thing, "__dict__")  # type: ignore[no-any-return]
@@ -292,6 +370,7 @@ def _own(thing: Any) -> dict[str, Any]:
         return {}
 
 
+@only_looks
 def in_class(cls: type, attribute: str) -> Any:
     for each in cls.__mro__:
         own = each.__dict__
@@ -300,9 +379,12 @@ def in_class(cls: type, attribute: str) -> Any:
     return MISSING
 
 
+@only_looks
 def _class_attribute(cls: type, attribute: str, write: bool) -> None:
     if attribute.startswith("__") and attribute.endswith("__") and not write:
         return
+    if attribute.startswith("__") and attribute.endswith("__"):
+        report(ANYTHING, True)  # reads of such are not reported
     found = in_class(cls, attribute)
     if not isinstance(found, (*_METHODS, property, type)):
         report(("class attribute", attribute), write)
@@ -317,6 +399,7 @@ def _class_attribute(cls: type, attribute: str, write: bool) -> None:
 declared: dict[str, set[str]] = {}
 
 
+@only_looks
 def _module_attribute(module: Any, attribute: str, write: bool) -> None:
     name = getattr(module, "__name__", "")
     if write:
@@ -329,6 +412,7 @@ def _module_attribute(module: Any, attribute: str, write: bool) -> None:
 # ---------------------------------------------------------------------- variables
 
 
+@only_looks
 def load_cell(cell: Callable[[], Any], value: Any) -> Any:
     """Report a load of a variable that an inner function shares; `cell` is a function of it alone."""
     if now.names is not None:
@@ -356,9 +440,10 @@ def new_cells(cells: Callable[[], Any]) -> None:
         for variable, cell in zip(cells.__code__.co_freevars, cells.__closure__ or (), strict=True):
             by = now.name_new() or ("outside", len(names))
             names[id(cell)] = (variable, *by)
-            now.kept.append(cell)
+            now.held[id(cell)] = cell
 
 
+@only_looks
 def _cell_name(of: Callable[[], Any]) -> Resource:
     cell = (of.__closure__ or (None,))[0]
     names = now.names
@@ -369,10 +454,11 @@ def _cell_name(of: Callable[[], Any]) -> Resource:
         report(ANYTHING, True)
         by = now.name_new() or ("outside", len(names))
         found = names[key] = (of.__code__.co_freevars[0], *by)
-        now.kept.append(cell)
+        now.held[id(cell)] = cell
     return found
 
 
+@only_looks
 def load_global(resource: Resource, value: Any) -> Any:
     """Report a load of a global."""
     if now.names is not None:
@@ -396,6 +482,7 @@ def stored_global(value: Any, resource: Resource) -> Any:
 # ---------------------------------------------------------------------- items
 
 
+@only_looks
 def plain_key(key: Any) -> Any:
     """Give a name for a key: equal keys have one."""
     if isinstance(key, str):
@@ -411,6 +498,7 @@ def plain_key(key: Any) -> Any:
     return "..."
 
 
+@only_looks
 def key_is_plain(key: Any) -> bool:
     """Say whether equal keys can be told by their names."""
     kind = kind_of(type(key))
@@ -419,6 +507,7 @@ def key_is_plain(key: Any) -> bool:
     return kind == INSTANCE and dunders_of(type(key), "hash") != 2
 
 
+@only_looks
 def touch_key(thing: dict[Any, Any], key: Any, write: bool, keys: bool | None = None) -> None:
     """Report a load or store of one key of a dict; `keys`: whether its set of keys is changed too, or read."""
     name = name_of(thing)
@@ -429,12 +518,14 @@ def touch_key(thing: dict[Any, Any], key: Any, write: bool, keys: bool | None = 
         report(name, keys)
 
 
+@only_looks
 def _is_older(thing: Any) -> bool:
     """Say whether `thing` was there before the execution: its length may differ from one execution to the next."""
     key = id(thing)
     return key in now.base and not (now.names and key in now.names)
 
 
+@only_looks
 def touch_index(thing: list[Any], index: int, write: bool) -> None:
     """Report a load or store of one item of a list: all that changes its length is a write of all its items."""
     name = name_of(thing)
@@ -450,6 +541,7 @@ def touch_index(thing: list[Any], index: int, write: bool) -> None:
 # ---------------------------------------------------------------------- uses
 
 
+@only_looks
 def whole(thing: Any, write: bool) -> None:
     """Report that all of a builtin container is read, or may change."""
     name = name_of(thing)
@@ -462,6 +554,7 @@ def whole(thing: Any, write: bool) -> None:
     report(name, write)
 
 
+@only_looks
 def use(thing: Any, what: str) -> Any:
     """Report what an operator reads of `thing`, and give it back.
 
@@ -482,6 +575,7 @@ _DEEP = ("eq", "order", "str", "contains", "match", "hash")
 _DEEPEST, _MOST_LOOKED_AT = 50, 1000
 
 
+@only_looks
 def _use(thing: Any, what: str, seen: dict[Any, Any], depth: int) -> None:
     cls = type(thing)
     kind = kind_of(cls)
@@ -540,6 +634,7 @@ def _use_lazy(thing: Any, seen: dict[Any, Any], depth: int) -> None:
 _VIEWS = frozenset(f"{kind}_{part}" for kind in ("dict", "odict") for part in ("keys", "values", "items"))
 
 
+@only_looks
 def goes_through(lazy: Any, *sources: Any) -> Any:
     """Note what an iterator or a view that was just made goes through, and give it back."""
     if now.names is not None and kind_of(type(lazy)) == LAZY:

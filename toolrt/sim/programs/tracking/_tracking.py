@@ -25,9 +25,18 @@ from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._births import Reached, reach
 from toolrt.sim.programs.tracking._guard import KeptAside
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
-from toolrt.sim.programs.tracking._sources import is_stale, new_code
+from toolrt.sim.programs.tracking._sources import is_stale, module_of, namespace_of, new_code
 
-__all__ = ["Track", "Tracking", "active", "can_be_seen", "guard_of", "tracked", "tracking_of", "with_tracking"]
+__all__ = [
+    "Track",
+    "Tracking",
+    "active",
+    "can_be_seen",
+    "guard_of",
+    "tracked",
+    "tracking_of",
+    "with_tracking",
+]
 
 _Program = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
@@ -159,7 +168,7 @@ class Tracking:
                     function.__code__ = code
 
     def _is_mine(self, function: FunctionType) -> bool:
-        if self.wants(function.__globals__.get("__name__", "")):
+        if self.wants(module_of(function.__globals__)):
             return True
         # A wrapper bears the module's name of what it wraps, and on Python 3.13 so does `attrs.evolve` itself.
         return self.wants(function.__module__ or "") and not code_reports(function.__code__)
@@ -173,11 +182,12 @@ class Tracking:
     def _reach(self) -> Reached:
         roots: list[tuple[Resource, Any]] = []
         for name in self.modules:
-            if name not in sys.modules and name != "__main__":
-                importlib.import_module(name)
+            if name not in sys.modules and name != "__main__" and self.aside is None:
+                importlib.import_module(name)  # a guard finds the functions of a module that no name leads to
         for name, module in sorted(sys.modules.items()):
             if isinstance(module, ModuleType) and self.wants(name):
                 roots.append(((name,), module))
+        roots += [(("program", name), value) for name, value in namespace_of(self._program).items() if name[:2] != "__"]
         roots.append((("program",), self._program))
         roots += [((function.__qualname__,), function) for function in _for_good]
         for _, root in list(roots):
@@ -255,12 +265,12 @@ def tracking_of(program: Any, track: Any) -> Tracking | None:
     return Tracking(program, names, track is True)
 
 
-def guard_of(program: Any, aside: Callable[[KeptAside], None]) -> Tracking | None:
-    """Give what keeps aside what the program's own module touches; None where that reports, or has no source."""
+def guard_of(program: Any, aside: Callable[[KeptAside], None], modules: Collection[str] = ()) -> Tracking | None:
+    """Give what keeps aside what the program's own module, and `modules`, touch; None where its own module reports."""
     module = _module_of(program)
-    if module.partition(".")[0] == "toolrt" or module not in sys.modules:
+    if module.partition(".")[0] == "toolrt":
         return None
-    guard = Tracking(program, [module], own=True)
+    guard = Tracking(program, [module, *modules], own=True)
     guard.aside = aside
     return guard
 
@@ -292,8 +302,8 @@ def _module_of(program: Any) -> str:
         program = program.func
     program = inspect.unwrap(program)
     space = getattr(getattr(program, "__func__", program), "__globals__", None)
-    if isinstance(space, dict) and isinstance(space.get("__name__"), str):
-        return space["__name__"]  # type: ignore[no-any-return]
+    if isinstance(space, dict):
+        return module_of(space)
     return getattr(program, "__module__", None) or type(program).__module__
 
 
@@ -347,6 +357,7 @@ class _Voucher:
 
     def look(self) -> bool:
         """Say that the step that has just run reported all it did, or that it may have done anything."""
+        _touch.let_go()
         actor = self._roster.spawner
         if actor is None:
             return True

@@ -9,6 +9,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from toolrt.probe import ANYTHING
+from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,
     CONTAINER,
@@ -241,6 +242,7 @@ def result(value: Any) -> Any:
     return value
 
 
+@only_looks
 def within(container: Any, value: Any) -> Any:
     """Report a look for `value` in `container`, and give that back."""
     if now.names is not None:

@@ -1,0 +1,257 @@
+"""Limits in wall time hold, whatever the program does."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
+
+Program = Callable[[], Awaitable[Any]]
+
+
+async def swallows_exceptions() -> None:
+    """Ask again for what is refused."""
+    while True:
+        with contextlib.suppress(Exception):
+            await trio.lowlevel.wait_readable(0)
+
+
+async def swallows_everything() -> None:
+    """The same, with all that Python has."""
+    while True:
+        try:
+            while True:
+                try:
+                    await trio.lowlevel.wait_readable(0)
+                except BaseException:
+                    pass
+                finally:
+                    threading.Thread(target=print).start()
+        except:  # noqa: E722
+            continue
+
+
+async def spins() -> None:  # noqa: ASYNC124  that is the point
+    """Never reach a checkpoint."""
+    while True:
+        pass
+
+
+async def spins_and_swallows() -> None:  # noqa: ASYNC124
+    """The same behind two handlers, and once more on the way out."""
+    try:
+        while True:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                pass
+    finally:
+        while True:
+            pass
+
+
+async def spins_in_a_generator() -> None:  # noqa: ASYNC124
+    """The same in a generator that does not end when it is closed."""
+
+    def numbers() -> Generator[int]:
+        while True:
+            try:
+                yield 1
+                while True:
+                    pass
+            except BaseException:
+                pass
+
+    for _ in numbers():
+        pass
+
+
+async def cleans_up_for_ever() -> None:
+    """Spin in the cleanup of a child, which another child's error cancels."""
+
+    async def child() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            await spins()
+
+    async def failing() -> None:
+        await trio.sleep(1)
+        raise ValueError
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(child)
+        nursery.start_soon(failing)
+
+
+async def leaves_a_generator() -> None:
+    """Spin in an async generator that is closed."""
+
+    async def numbers() -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            await spins()
+
+    half = numbers()
+    await anext(half)
+    await half.aclose()
+
+
+async def blocks() -> None:  # noqa: ASYNC124
+    """Wait in a sync call for what never comes."""
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+async def spins_after_a_checkpoint() -> None:
+    """Come back to a checkpoint whenever it is interrupted, so that the step is looked at by a tracer."""
+    while True:
+        with contextlib.suppress(BaseException):
+            await trio.lowlevel.checkpoint()
+            while True:
+                pass
+
+
+async def spins_behind_many_handlers() -> None:  # noqa: ASYNC124
+    """Begin again in each of many loops that swallow everything."""
+
+    def inner(depth: int) -> None:
+        while True:
+            with contextlib.suppress(BaseException):
+                while not depth:
+                    pass
+                inner(depth - 1)
+
+    inner(20)
+
+
+async def spins_as_it_is_cancelled() -> None:
+    """Never return from the function that is to abort a wait."""
+
+    def abort(_: object) -> trio.lowlevel.Abort:
+        while True:
+            pass
+
+    with trio.move_on_after(1):
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+
+async def lets_no_signal_through() -> None:  # noqa: ASYNC124
+    """Block the signal that would wake it, and spin."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGVTALRM])
+    await spins()
+
+
+async def ignores_the_signal() -> None:  # noqa: ASYNC124
+    """Take the signal's handler away, and spin."""
+    signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
+    await spins()
+
+
+_STUCK = [spins, spins_and_swallows, spins_in_a_generator, cleans_up_for_ever, leaves_a_generator, blocks]
+_STUCK += [spins_after_a_checkpoint, spins_behind_many_handlers, spins_as_it_is_cancelled]
+_STUCK += [lets_no_signal_through, ignores_the_signal]
+
+
+def _left_behind() -> tuple[int, Any]:
+    return threading.active_count(), signal.getsignal(signal.SIGVTALRM)
+
+
+@pytest.mark.parametrize("program", [swallows_exceptions, swallows_everything])
+def test_refusal_that_is_swallowed_ends_at_the_second(program: Program) -> None:
+    """What is refused twice ends the execution, which needs no limit and leaves nothing to the next one."""
+    for _ in range(2):
+        assert isinstance(sim.run(program).error, NotSimulated)
+    assert sim.run(trio.lowlevel.checkpoint).error is None
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 3), lambda execution: True)
+    assert report.verdict is sim.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("program", _STUCK)
+def test_limit_ends_what_never_reaches_a_checkpoint(program: Program) -> None:
+    """An execution ends at its limit, with the line where it stood, and leaves no thread and no signal handler."""
+    before = _left_behind()
+    error = sim.run(program, seconds=0.2).error
+    assert isinstance(error, StuckStep)
+    assert Path(__file__).name in error.place
+    threads, handler = _left_behind()
+    assert threads <= before[0]  # one of an earlier test may have ended
+    assert handler == before[1]
+    assert sim.run(trio.lowlevel.checkpoint).error is None
+
+
+@pytest.mark.parametrize("program", [spins, spins_and_swallows])
+def test_limit_holds_outside_the_main_thread(program: Program) -> None:
+    """The same where no signal arrives."""
+    found: list[sim.Execution] = []
+    thread = threading.Thread(target=lambda: found.append(sim.run(program, seconds=0.2)))
+    thread.start()
+    thread.join()
+    assert isinstance(found[0].error, StuckStep)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_exploration_that_gets_stuck_is_inconclusive(jobs: int) -> None:
+    """It ends soon after its time, and says which line it stood at; further executions are not begun."""
+    report = sim.explore(spins, sim.Exhaustive(), seconds=0.1, jobs=jobs)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert "it stood at test_bounds.py" in str(report)
+    assert "(spins)" in str(report)
+    assert report.executions == 1
+
+
+def test_check_that_never_ends_is_ended() -> None:
+    """What runs between two executions, such as a check, is ended by an error that names its line."""
+
+    def check(_: sim.Execution) -> bool:
+        while True:
+            pass
+
+    with pytest.raises(StuckStep, match=Path(__file__).name):
+        sim.explore(trio.lowlevel.checkpoint, sim.Exhaustive(), check, seconds=0.2)
+
+
+def test_generator_that_never_closes_does_not_keep_its_execution() -> None:
+    """An async generator that spins as it is closed after the execution is left."""
+    kept: list[AsyncGenerator[int]] = []
+
+    async def numbers() -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            await spins()
+
+    async def program() -> int:
+        kept.append(numbers())
+        return await anext(kept[-1])
+
+    assert sim.run(program, seconds=0.2).value == 1
+    assert sim.run(trio.lowlevel.checkpoint).error is None
+
+
+def test_limit_leaves_alone_what_ends_in_time() -> None:
+    """A program that ends is the same with and without a limit."""
+
+    async def program() -> float:
+        await trio.sleep(1)
+        return trio.current_time()
+
+    assert sim.run(program, seconds=60).value == sim.run(program).value == 1
+
+
+def test_limit_is_a_time() -> None:
+    """Zero seconds are refused."""
+    with pytest.raises(DefinitionRefused):
+        sim.run(spins, seconds=0)

@@ -1,0 +1,206 @@
+"""What would mend a failure: each repair was explored, and written by hand as proposed it holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolrt import sim
+from toolrt.sim.programs.given._constraints import Atomic, Before, Shielded
+from toolrt.teaching.litmus import LITMUS
+
+_HEAD = "import trio\nfrom toolrt import sim\n\n\nLOCK = None\n\n\n"
+
+#: Programs with a race in plain view, which return True when all is well.
+PROGRAMS = {
+    "lost update": """
+async def add(cell):
+    before = cell.get()
+    await trio.lowlevel.checkpoint()
+    cell.set(before + 1)
+
+
+async def program():
+    cell = sim.Cell(0, name="cell")
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(add, cell)
+    return cell.get() == 2
+""",
+    "in a branch of a loop": """
+async def add(cell, most):
+    for _ in range(2):
+        if cell.get() < most:
+            await trio.lowlevel.checkpoint()
+            cell.set(cell.get() + 1)
+
+
+async def program():
+    cell = sim.Cell(0, name="cell")
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(add, cell, 1)
+    return cell.get() == 1
+""",
+    "two functions": """
+async def deposit(balance):
+    before = balance.get()
+    await trio.lowlevel.checkpoint()
+    balance.set(before + 50)
+
+
+async def withdraw(balance):
+    before = balance.get()
+    await trio.lowlevel.checkpoint()
+    balance.set(before - 30)
+
+
+async def program():
+    balance = sim.Cell(100, name="balance")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(deposit, balance)
+        nursery.start_soon(withdraw, balance)
+    return balance.get() == 120
+""",
+    "a plain dict": """
+async def serve(stock, sold):
+    if stock["tea"] > 0:
+        await trio.lowlevel.checkpoint()
+        stock["tea"] -= 1
+        sold.append("tea")
+
+
+async def program():
+    stock, sold = {"tea": 1}, []
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(serve, stock, sold)
+    return len(sold) == 1
+""",
+    "two locks": """
+async def move(one, other):
+    async with one:
+        async with other:
+            await trio.lowlevel.checkpoint()
+
+
+async def program():
+    a, b = trio.Lock(), trio.Lock()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(move, a, b)
+        nursery.start_soon(move, b, a)
+    return True
+""",
+}
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Iterator[Any]:
+    """Gives a module with a text."""
+    made: list[str] = []
+
+    def load(text: str) -> Any:
+        name = f"mended_{len(made)}_{tmp_path.name}"
+        path = tmp_path / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        made.append(name)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in made:
+        del sys.modules[name]
+
+
+def _explored(module: Any) -> sim.Report:
+    return sim.explore(module.program, sim.DPOR(), lambda execution: execution.value is True, track=[module.__name__])
+
+
+def _with_lock(text: str, constraint: Atomic) -> str:
+    """The text as a person would write it: a lock round each of the places."""
+    lines = text.split("\n")
+    for first, last in sorted(constraint.regions, key=lambda region: -region[0].number):
+        start, end = first.number - 1, last.number
+        margin = len(lines[start]) - len(lines[start].lstrip())
+        while end < len(lines) and lines[end].strip() and len(lines[end]) - len(lines[end].lstrip()) > margin:
+            end += 1  # the rest of the last statement
+        inside = [f"    {line}" if line.strip() else line for line in lines[start:end]]
+        lines[start:end] = [f"{' ' * margin}async with LOCK:", *inside]
+    whole = "\n".join(lines).replace(
+        "async def program():\n", "async def program():\n    global LOCK\n    LOCK = trio.Lock()\n"
+    )
+    return whole
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_repair_that_is_proposed_first_mends_the_program_when_it_is_written(name: str, loaded: Any) -> None:
+    """Explored as the failure was found; and again with a lock in its source at the lines that it names."""
+    text = _HEAD + PROGRAMS[name]
+    report = _explored(loaded(text))
+    assert report.verdict is sim.FAIL
+    repairs = report.failures[0].repairs()
+    assert repairs
+    first = repairs[0]
+    assert isinstance(first.constraint, Atomic)
+    assert first.report.verdict is sim.PASS
+    assert first.report.complete
+    assert first.lost == ()
+    assert not first.may_overfit
+    assert f"round line{'s' if first.constraint.regions[0][0] != first.constraint.regions[0][1] else ''} " in first.text
+    assert str(first.report.executions) in str(first)
+    assert _explored(loaded(_with_lock(text, first.constraint))).verdict is sim.PASS
+
+
+def test_every_repair_passes_and_gives_nothing_new() -> None:
+    """It is held against what passed before; what does not come any more is said."""
+    failing = LITMUS["both_give_way"]
+    report = sim.explore(failing.program, sim.DPOR(), failing.check, **failing.settings)
+    repairs = report.failures[0].repairs()
+    assert repairs
+    for repair in repairs:
+        assert set(repair.report.outcomes) <= failing.right
+        assert set(repair.lost) == {repr(one) for one in failing.right - set(repair.report.outcomes)}
+        assert not repair.lost or f"{repair.lost[0]} does not come any more" in repair.text
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("overdraw", Atomic),
+        ("plain_vars", Atomic),
+        ("two_locks", Atomic),
+        ("dining_2", Atomic),
+        ("two_stages_apart", Atomic),
+        ("event_before_data", Before),
+        ("cleanup", Shielded),
+        ("taken_and_lost", Shielded),
+    ],
+)
+def test_repair_of_the_right_kind_comes_first(name: str, kind: type) -> None:
+    """Orders and shields may fit the failure alone, and say so."""
+    litmus = LITMUS[name]
+    report = sim.explore(litmus.program, sim.DPOR(), litmus.check, **litmus.settings)
+    first = report.failures[0].repairs()[0]
+    assert isinstance(first.constraint, kind)
+    assert first.may_overfit is (kind is not Atomic)
+    assert ("may fit this failure alone" in first.text) is first.may_overfit
+    again = sim.explore(litmus.program, sim.DPOR(), litmus.check, given=[first.constraint], **litmus.settings)
+    assert again.verdict is sim.PASS
+
+
+@pytest.mark.parametrize("name", ["order_of_tasks", "rendezvous_backwards", "ask_each_other"])
+def test_no_repair_of_these_kinds_is_an_answer(name: str) -> None:
+    """What no lock, shield or order mends gets none."""
+    litmus = LITMUS[name]
+    report = sim.explore(litmus.program, sim.DPOR(), litmus.check, **litmus.settings)
+    assert report.failures[0].repairs() == []

@@ -1,0 +1,121 @@
+"""Ends executions that run beyond a limit in wall time, also in a step that never ends.
+
+Rules.  A thread waits for the end of the limit.  From then on it interrupts the thread that simulates whenever code of
+the program runs there: that execution is given up, and its error is a `toolrt.errors.StuckStep` with the line where it
+stood.  What runs beside steps (a check, a finaliser, the end of a wait) may go on for a while, and is then ended too.
+When the limit is lifted the thread has ended.
+
+Limits.  Outside the main thread a call that blocks in C is waited for.  So is, in any thread, one that neither looks
+for signals nor lets another thread run, such as a regular expression.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+from toolrt.errors import StuckStep
+from toolrt.sim._trio_internals import (
+    ForcedEnd,
+    beside_steps,
+    can_step_inside,
+    forced_end,
+    is_in_step,
+    where_it_stands,
+)
+
+__all__ = ["watched"]
+
+# Wall seconds between two interrupts.
+_EVERY = 0.05
+
+# So many seconds, or as many as the limit has, what runs beside the steps may go on after the limit.
+_GRACE = 1.0
+
+# After so many signals that no handler was called for, exceptions are raised from the other thread.
+_MOST_UNANSWERED = 5
+
+
+@contextmanager
+def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iterator[None]:
+    """Let no execution inside the block run for longer than `seconds` from now; None: there is no limit.
+
+    Args:
+        seconds: in wall time.
+        give_up: is called with the error of the execution that runs then.
+    """
+    if seconds is None:
+        yield
+        return
+    simulating, over = threading.get_ident(), threading.Event()
+    signals = hasattr(signal, "pthread_kill") and threading.current_thread() is threading.main_thread()
+    attempts = unanswered = 0
+    place = ""
+    # What runs beside the steps, since when, and for how long it may: a check that takes its time is no stuck step.
+    standing: tuple[FrameType | None, float] = (None, 0.0)
+    grace = max(seconds, _GRACE)
+
+    def is_caught(frame: FrameType | None) -> bool | None:
+        """Give the execution up if code of the program runs; say whether a step does, or None: no such code runs."""
+        nonlocal attempts, place, standing
+        if frame is None or over.is_set():
+            return None
+        is_step = is_in_step(frame)
+        if not is_step:
+            outermost = beside_steps(frame)
+            if outermost is None or outermost is not standing[0]:
+                standing = outermost, monotonic()
+            if outermost is None or monotonic() - standing[1] < grace:
+                return None
+        attempts += 1
+        # Where a finaliser swallows one, it is told in C or not at all: code in Python would meet the next.
+        sys.unraisablehook = bool
+        place = where_it_stands(frame)
+        give_up(StuckStep(seconds, place))
+        return is_step
+
+    def interrupted(_: int, frame: FrameType | None) -> None:
+        nonlocal unanswered
+        unanswered = 0
+        is_step = is_caught(frame)
+        if is_step is not None:
+            raise forced_end(is_step and can_step_inside(), attempt=attempts)
+
+    def watch() -> None:
+        nonlocal unanswered
+        left = seconds
+        while not over.wait(left):
+            left = _EVERY
+            if signals and unanswered < _MOST_UNANSWERED:
+                unanswered += 1
+                signal.pthread_kill(simulating, signal.SIGVTALRM)
+                continue
+            # The program has its own handler for the signal, or lets none through.
+            is_step = is_caught(sys._current_frames().get(simulating))
+            if is_step is not None:
+                forced_end(is_step and can_step_inside(), simulating, attempts)
+
+    hook = sys.unraisablehook
+    before: Any = signal.signal(signal.SIGVTALRM, interrupted) if signals else None
+    watchdog = threading.Thread(target=watch, name="toolrt's watchdog", daemon=True)
+    watchdog.start()
+    try:
+        yield
+    except ForcedEnd:
+        raise StuckStep(seconds, place) from None
+    finally:
+        over.set()
+        watchdog.join()
+        standing = None, 0.0
+        if attempts:
+            sys.unraisablehook = hook
+        if signals:
+            # One that is still pending must not meet the handler that was there before.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGVTALRM])
+            signal.signal(signal.SIGVTALRM, before)

@@ -1,0 +1,267 @@
+"""Proposes what would mend a failure, and explores the program as if it were so.
+
+Rules.
+    1. Proposed is what the minimal schedule shows: lines between which another task changed what they touch become
+       atomic, in each function that touches it; a cancelled line is shielded; of two accesses that came the wrong way
+       round the one waits for the other.  Where a world still fails, what decides that failure is made atomic, too.
+    2. Each is explored as the failure was found: the same strategy, check and budget.  What fails, or decides nothing,
+       is no repair; nor is one under which something comes out that the program never gave.
+    3. The repair that loses no outcome of those that passed comes first; then atomic lines before shields, shields
+       before orders; then fewer lines.
+
+Limits.  Shields and orders may fit this failure alone, and say so.  A repair that changes what a step does, rather than
+when, is none of these kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from toolrt._plain import counted
+from toolrt.errors import DefinitionRefused
+from toolrt.probe import ANYTHING, Resource
+from toolrt.sim.engine._source_lines import SourceLine, SourceLines
+from toolrt.sim.exploring._explain import FailureStory
+from toolrt.sim.programs.given._constraints import Atomic, Before, CodeLine, Constraint, Shielded, in_words
+from toolrt.trace import race_between, stable_text
+
+__all__ = ["Repair", "repairs_of"]
+
+#: So many worlds are explored at most, and a world is grown so often.
+_MOST, _GROWN = 16, 3
+
+#: What is no variable of the program's.
+_NO_VARIABLES = ("Nursery", "CancelScope", "RunVar", "anything")
+_WAITED_AT = ("Lock", "StrictFIFOLock", "Semaphore", "CapacityLimiter", "Condition", "Event", "ParkingLot")
+
+
+@attrs.frozen
+class Repair:
+    """A constraint under which the program was explored and did not fail."""
+
+    #: What `toolrt.sim.explore` takes in ``given=``.
+    constraint: Constraint
+    #: What the exploration under it showed.
+    report: Any
+    #: How to write it, and what was shown.
+    text: str
+    #: The outcomes that passed without it and do not come any more, as texts.
+    lost: tuple[str, ...] = ()
+    #: Whether it may fit this failure alone: an order or a shield.
+    may_overfit: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def repairs_of(story: FailureStory, found_in: Any, explore: Callable[[Sequence[Constraint]], Any]) -> list[Repair]:
+    """Give what mends the failure of `story`, the repair that holds back least first; none is an answer.
+
+    Args:
+        story: the failure.
+        found_in: the report that it stands in.
+        explore: explores the program again under constraints.
+    """
+    if story.places is None:
+        return []
+    tried: set[Constraint] = set()
+    found: list[Repair] = []
+    failing = {stable_text(one.execution.outcome) for one in found_in.failures}
+    passing = {stable_text(value) for value in found_in.outcomes} - failing
+
+    def world(constraint: Constraint) -> Any | None:
+        if constraint in tried or len(tried) >= _MOST:
+            return None
+        tried.add(constraint)
+        try:
+            return explore([constraint])
+        except DefinitionRefused:
+            return None
+
+    for constraint in _proposed(story):
+        if any(_is_more(constraint, one.constraint) for one in found if not one.lost):
+            continue
+        for _ in range(_GROWN):
+            report = world(constraint)
+            if report is None:
+                break
+            if report.verdict == "PASS":
+                outcomes = {stable_text(value) for value in report.outcomes}
+                if not outcomes - passing:
+                    found.append(_repair(constraint, report, tuple(sorted(passing - outcomes))))
+                break
+            wider = _grown(constraint, report)
+            if wider is None:
+                break
+            constraint = wider
+    return sorted(found, key=_rank)
+
+
+def _is_more(constraint: Constraint, other: Constraint) -> bool:
+    """Whether `constraint` holds back all that the `other` does, and more."""
+    if not isinstance(constraint, Atomic) or not isinstance(other, Atomic):
+        return False
+    return all(
+        any(
+            (mine[0].file, mine[0].function) == (first.file, first.function)
+            and mine[0].number <= first.number
+            and last.number <= mine[1].number
+            for mine in constraint.regions
+        )
+        for first, last in other.regions
+    )
+
+
+def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...]) -> Repair:
+    passed = f"{report.executions - report.failed:,} of {counted(report.executions, 'execution')} pass"
+    text = f"{_written(constraint)}: {passed}, {report.claim.partition(' with ')[0]}"
+    overfits = not isinstance(constraint, Atomic)
+    if lost:
+        text += f"; {', '.join(lost)} {'does' if len(lost) == 1 else 'do'} not come any more"
+    if overfits:
+        text += "; it may fit this failure alone: try it with one task more"
+    return Repair(constraint, report, text, lost, overfits)
+
+
+def _written(constraint: Constraint) -> str:
+    """Say how a person writes it."""
+    if isinstance(constraint, Atomic):
+        return "`async with lock:` round " + " and round ".join(in_words(*one) for one in constraint.regions)
+    if isinstance(constraint, Shielded):
+        return f"`with trio.CancelScope(shield=True):` round {in_words(constraint.first, constraint.last)}"
+    return f"an event: {constraint.second} waits until {constraint.first} has been passed"
+
+
+def _rank(repair: Repair) -> tuple[int, int, int]:
+    constraint = repair.constraint
+    if isinstance(constraint, Atomic):
+        return len(repair.lost), 0, sum(last.number - first.number + 1 for first, last in constraint.regions)
+    if isinstance(constraint, Shielded):
+        return len(repair.lost), 1, constraint.last.number - constraint.first.number
+    return len(repair.lost), 2, 0
+
+
+# ---------------------------------------------------------------------- proposals
+
+
+def _proposed(story: FailureStory) -> Iterator[Constraint]:
+    """Give what may mend it, the likeliest first."""
+    places = story.places
+    assert places is not None
+    touched = _touched(story, places)
+    for resource in _contended(story, touched):
+        where = {(line.path, line.function) for _, line, _ in touched[resource]}
+        # What may be anything may be this.
+        other = [one for one in touched.get(ANYTHING, ()) if (one[1].path, one[1].function) in where]
+        yield from _atomic([*touched[resource], *other])
+    locks = [line for resource, lines in touched.items() if resource[0] in _WAITED_AT for line in lines]
+    if story.execution.error is not None and locks:
+        yield from _atomic(locks)
+    yield from _shields(places)
+    yield from _orders(story, places)
+
+
+_Touched = tuple[str, SourceLine, bool]
+
+
+def _touched(story: FailureStory, places: SourceLines) -> dict[Resource, list[_Touched]]:
+    """Give for each resource who touched it, where, and whether that wrote."""
+    steps = story.execution.schedule.steps
+    found: dict[Resource, list[_Touched]] = {}
+    for (step, resource, write), line in sorted(places.of_accesses.items(), key=lambda item: item[0][0]):
+        if step < len(steps):
+            found.setdefault(resource, []).append((steps[step].task, line, write))
+    return found
+
+
+def _contended(story: FailureStory, touched: dict[Resource, list[_Touched]]) -> list[Resource]:
+    """Give what several tasks touch and one writes: what decides first, then the others as they were touched."""
+    race = None
+    if story.passing is not None:
+        race = race_between(story.execution.schedule.steps, story.passing.schedule.steps)
+    shared = [
+        resource
+        for resource, lines in touched.items()
+        if resource[0] not in (*_NO_VARIABLES, *_WAITED_AT)
+        and resource != ANYTHING
+        and len({task for task, *_ in lines}) > 1
+        and (any(write for *_, write in lines) or ANYTHING in touched)
+    ]
+    decides = None if race is None else race.first[1].resource
+    return sorted(shared, key=lambda resource: resource != decides)
+
+
+def _atomic(lines: Sequence[_Touched]) -> Iterator[Atomic]:
+    """Give regions that have these lines: of each function that looks and then writes, then of all functions."""
+    spans: dict[tuple[str, str], tuple[int, int]] = {}
+    for _, line, _ in lines:
+        key = line.path, line.function
+        low, high = spans.get(key, (line.line, line.line))
+        spans[key] = min(low, line.line), max(high, line.line)
+    regions = {key: _region_of(*key, *span) for key, span in spans.items()}
+    # A task that touches it there once is one step there already.
+    often = {
+        key
+        for key in spans
+        for task in {task for task, *_ in lines}
+        if sum(one[0] == task and (one[1].path, one[1].function) == key for one in lines) > 1
+    }
+    whole = [Atomic((region,)) for key, region in regions.items() if key in often]
+    yield from sorted(whole, key=lambda one: one.regions[0][1].number - one.regions[0][0].number)
+    if len(regions) > 1:
+        yield Atomic(tuple(regions.values()))
+
+
+def _region_of(path: str, function: str, first: int, last: int) -> tuple[CodeLine, CodeLine]:
+    return CodeLine(path, first, function), CodeLine(path, last, function)
+
+
+def _shields(places: SourceLines) -> Iterator[Shielded]:
+    """Give the lines in which a task was cancelled, then from there as far as any step stood in that function."""
+    for step in sorted(places.cancelled):
+        at = places.of_steps.get(step)
+        if at is None:
+            continue
+        yield Shielded(*_region_of(at.path, at.function, at.line, at.line))
+        others = [one.line for one in places.of_steps.values() if (one.path, one.function) == (at.path, at.function)]
+        if max(others) > at.line:
+            yield Shielded(*_region_of(at.path, at.function, at.line, max(others)))
+
+
+def _orders(story: FailureStory, places: SourceLines) -> Iterator[Before]:
+    """Give the order of the two accesses that came the wrong way round."""
+    if story.passing is None:
+        return
+    race = race_between(story.execution.schedule.steps, story.passing.schedule.steps)
+    if race is None:
+        return
+    lines = [places.of_access(step.index, access.resource, access.write) for step, access in (race.first, race.second)]
+    early, late = lines
+    if early is not None and late is not None and early != late:
+        yield Before(_place(late), _place(early))
+
+
+def _place(line: SourceLine) -> CodeLine:
+    return CodeLine(line.path, line.line, line.function)
+
+
+def _grown(constraint: Constraint, report: Any) -> Atomic | None:
+    """Give the same with what decides the failure that is left; None: there is nothing to be added."""
+    if not isinstance(constraint, Atomic) or not report.failures:
+        return None
+    story: FailureStory = report.failures[0]._told
+    if story.places is None:
+        return None
+    regions = {(first.file, first.function): (first.number, last.number) for first, last in constraint.regions}
+    before = dict(regions)
+    touched = _touched(story, story.places)
+    for resource in _contended(story, touched)[:1]:
+        for _, line, _ in touched[resource]:
+            low, high = regions.get((line.path, line.function), (line.line, line.line))
+            regions[line.path, line.function] = min(low, line.line), max(high, line.line)
+    if regions == before:
+        return None
+    return Atomic(tuple(_region_of(*key, *span) for key, span in regions.items()))

@@ -1,0 +1,326 @@
+"""Puts constraints into the code of living functions for as long as a program is explored.
+
+Rules.
+    1. The source of a function's file is parsed, the lines of a constraint are put into a block of their own, and the
+       function gets the code that stands where its own stood: lines, names and closure stay.
+    2. Atomic and shielded lines are widened to whole statements of one block.  Code that awaits nothing is one step by
+       itself, so nothing is put round lines of a plain function.
+    3. What a constraint waits at is made anew in each execution, by the program's first task.
+    4. Where plain objects are tracked as well, the source is woven first and rewritten then.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType, ModuleType, TracebackType
+from typing import Any
+
+import trio
+
+from toolrt.errors import DefinitionRefused
+from toolrt.sim.programs.given._constraints import Atomic, Before, CodeLine, Constraint, Shielded
+from toolrt.sim.programs.tracking import _sources
+from toolrt.sim.programs.tracking._births import reach
+
+__all__ = ["GivenWorld", "world_of"]
+
+_Program = Callable[[], Awaitable[Any]]
+
+#: Functions are looked for among so many objects.
+_MOST = 20_000
+
+#: What woven code calls, by the number of a constraint, is a builtin of this name while it is in place.
+_NAME = "__toolrt_given_{}__"
+
+
+def world_of(program: Any, given: Collection[Constraint] | None) -> GivenWorld | None:
+    """Give the world of a caller's ``given``; None: there is no constraint.
+
+    Args:
+        program: what is explored.
+        given: the constraints.
+
+    Raises:
+        DefinitionRefused: one is none, or its lines are in no function whose source is at hand.
+    """
+    if given is None or (isinstance(given, list | tuple) and not given):
+        return None
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Constraint) for one in given):
+        raise DefinitionRefused(
+            "given", "a list of constraints, such as [sim.atomic(function, first_line, last_line)]", given
+        )
+    return GivenWorld(program, tuple(given))
+
+
+class GivenWorld:
+    """The constraints of one exploration, and the functions that they are woven into.
+
+    Args:
+        program: what is explored.
+        given: the constraints.
+
+    Raises:
+        DefinitionRefused: lines are in no function whose source is at hand.
+    """
+
+    def __init__(self, program: Any, given: tuple[Constraint, ...]) -> None:
+        self._program = program
+        #: The constraints.
+        self.given = given
+        self.weave = Weave(given)
+        self._inside = 0
+        self._before: list[tuple[FunctionType, CodeType]] = []
+        for file in self.weave.files:
+            self.weave.check(file)
+        with self.active():
+            if not self._before:
+                places = ", ".join(map(str, given))
+                raise DefinitionRefused("given", f"lines of functions that the program leads to ({places})", given)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.given))
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Let the constraints stand in the code inside the block."""
+        self._inside += 1
+        try:
+            if self._inside == 1:
+                self._begin()
+            yield
+        finally:
+            self._inside -= 1
+            if not self._inside:
+                self._end()
+
+    def _begin(self) -> None:
+        self.weave.outer, _sources.woven = _sources.woven, self.weave
+        for number, one in enumerate(self.given):
+            setattr(builtins, _NAME.format(number), _hook(self.weave, one))
+        for function in self._functions():
+            code = _sources.woven_code(function)
+            if code is not None and code is not function.__code__:
+                self._before.append((function, function.__code__))
+                function.__code__ = code
+
+    def _functions(self) -> list[FunctionType]:
+        files = set(self.weave.files)
+        roots: list[tuple[Any, Any]] = [(("program",), self._program)]
+        names = set()
+        roots += [(("program", name), one) for name, one in _sources.namespace_of(self._program).items()]
+        for name, module in sorted(sys.modules.items()):
+            if isinstance(module, ModuleType) and getattr(module, "__file__", None) in files:
+                roots.append(((name,), module))
+                names.add(name)
+        found = reach(roots, names.__contains__, _MOST)
+        return [function for function in found.functions if function.__code__.co_filename in files]
+
+    def _end(self) -> None:
+        for function, code in self._before:
+            function.__code__ = code
+        self._before.clear()
+        for number in range(len(self.given)):
+            delattr(builtins, _NAME.format(number))
+        _sources.woven, self.weave.outer = self.weave.outer, None
+
+    def bind(self, program: _Program) -> _Program:
+        """Give `program` with the constraints in place in each execution."""
+
+        async def in_this_world() -> Any:
+            with self.active():
+                self.weave.begin()
+                return await program()
+
+        return functools.update_wrapper(in_this_world, program) if isinstance(program, FunctionType) else in_this_world
+
+
+class Weave:
+    """Changes the tree of a file so that the constraints stand in it.
+
+    Args:
+        given: the constraints.
+    """
+
+    def __init__(self, given: tuple[Constraint, ...]) -> None:
+        self._given = given
+        #: The files that it changes.
+        self.files = tuple(dict.fromkeys(place.file for one in given for place in _places(one)))
+        #: What stood in this one's place.
+        self.outer: Any = None
+        self.lock = trio.Lock()
+        self.passed: dict[Constraint, trio.Event] = {}
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Tells woven code from other code of the same source."""
+        return self._given
+
+    def begin(self) -> None:
+        """Begin with an execution."""
+        self.lock = trio.Lock()
+        self.passed = {one: trio.Event() for one in self._given if isinstance(one, Before)}
+
+    def check(self, file: str) -> None:
+        """Refuse lines of `file` that no function has."""
+        source = _sources.source_of(file)
+        if not source:
+            raise DefinitionRefused("given", f"lines of a file whose source is at hand, not of {file}", self._given)
+        self.change(ast.parse(source, file), file)
+
+    def change(self, tree: ast.Module, file: str) -> None:
+        """Change the `tree` of `file`.
+
+        Raises:
+            DefinitionRefused: no function has the lines of a constraint.
+        """
+        for number, one in enumerate(self._given):
+            name = _NAME.format(number)
+            if isinstance(one, Before):
+                if one.first.file == file:
+                    _put_behind(tree, one.first, f"{name}.set()")
+                if one.second.file == file:
+                    _put_before(tree, one.second, f"await {name}.wait()")
+            for first, last in _regions(one):
+                if first.file == file:
+                    _put_round(tree, one, first, last, name)
+        ast.fix_missing_locations(tree)
+
+
+def _regions(one: Constraint) -> tuple[tuple[CodeLine, CodeLine], ...]:
+    if isinstance(one, Atomic):
+        return one.regions
+    return ((one.first, one.last),) if isinstance(one, Shielded) else ()
+
+
+def _places(one: Constraint) -> list[CodeLine]:
+    if isinstance(one, Before):
+        return [one.first, one.second]
+    return [place for region in _regions(one) for place in region]
+
+
+def _hook(weave: Weave, one: Constraint) -> Any:
+    """Give what woven code calls."""
+    if isinstance(one, Atomic):
+        return lambda: _Entered(weave)
+    if isinstance(one, Shielded):
+        return lambda: trio.CancelScope(shield=True)
+    return _Passed(weave, one)
+
+
+class _Passed:
+    """The event of a `Before`."""
+
+    def __init__(self, weave: Weave, one: Before) -> None:
+        self._weave, self._one = weave, one
+
+    def set(self) -> None:
+        """Say that the first place was passed."""
+        self._weave.passed[self._one].set()
+
+    async def wait(self) -> None:
+        """Wait until it is.
+
+        Checkpoint: always.
+        """
+        await self._weave.passed[self._one].wait()
+
+
+class _Entered:
+    """One task in atomic lines."""
+
+    def __init__(self, weave: Weave) -> None:
+        self._lock = weave.lock
+        self._holds = False
+
+    async def __aenter__(self) -> None:
+        if self._lock.statistics().owner is not trio.lowlevel.current_task():
+            await self._lock.acquire()
+            self._holds = True
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._holds:
+            self._lock.release()
+
+
+# ---------------------------------------------------------------------- trees
+
+_Block = list[ast.stmt]
+
+
+def _function_at(tree: ast.Module, first: int, last: int) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    """Give the innermost function whose body has these lines."""
+    found: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside = node.body[0].lineno <= last and first <= (node.end_lineno or node.lineno)
+            whole = node.body[0].lineno <= first and last <= (node.end_lineno or node.lineno)
+            if inside and whole and (found is None or node.lineno >= found.lineno):
+                found = node
+    if found is None:
+        raise DefinitionRefused("given", "lines inside of one function", f"lines {first} to {last}")
+    return found
+
+
+def _statements(tree: ast.Module, first: int, last: int) -> tuple[Any, _Block, int, int]:
+    """Give the function, the innermost block, and which of its statements have these lines."""
+    function = _function_at(tree, first, last)
+    block: _Block = function.body
+    while True:
+        chosen = [
+            index for index, one in enumerate(block) if one.lineno <= last and first <= (one.end_lineno or one.lineno)
+        ]
+        if not chosen:
+            raise DefinitionRefused("given", "lines with a statement", f"lines {first} to {last}")
+        inner = _blocks_of(block[chosen[0]]) if len(chosen) == 1 else []
+        deeper = [one for one in inner if one[0].lineno <= first and last <= max(each.end_lineno or 0 for each in one)]
+        if not deeper:
+            return function, block, chosen[0], chosen[-1]
+        block = deeper[0]
+
+
+def _blocks_of(statement: ast.stmt) -> list[_Block]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return []
+    found = [getattr(statement, name, None) for name in ("body", "orelse", "finalbody")]
+    for other in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        found.append(other.body)
+    return [block for block in found if isinstance(block, list) and block]
+
+
+def _parsed(text: str, place: ast.stmt) -> ast.stmt:
+    made: ast.stmt = ast.parse(f"async def f():\n {text}").body[0].body[0]  # type: ignore[attr-defined]
+    for node in ast.walk(made):
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno = node.end_lineno = place.lineno
+            node.col_offset = node.end_col_offset = place.col_offset
+    return made
+
+
+def _put_round(tree: ast.Module, one: Constraint, begins: CodeLine, ends: CodeLine, name: str) -> None:
+    function, block, first, last = _statements(tree, begins.number, ends.number)
+    if not isinstance(function, ast.AsyncFunctionDef):
+        return  # it awaits nothing, so it is one step, and no cancel comes in it
+    header = f"async with {name}(): pass" if isinstance(one, Atomic) else f"with {name}(): pass"
+    around: Any = _parsed(header, block[first])
+    around.body = block[first : last + 1]
+    around.end_lineno = block[last].end_lineno
+    block[first : last + 1] = [around]
+
+
+def _put_behind(tree: ast.Module, place: CodeLine, text: str) -> None:
+    _, block, _, last = _statements(tree, place.number, place.number)
+    block.insert(last + 1, _parsed(text, block[last]))
+
+
+def _put_before(tree: ast.Module, place: CodeLine, text: str) -> None:
+    function, block, first, _ = _statements(tree, place.number, place.number)
+    if not isinstance(function, ast.AsyncFunctionDef):
+        raise DefinitionRefused("the second place of sim.before", "a line of an async function, which can wait", place)
+    block.insert(first, _parsed(text, block[first]))
