@@ -64,7 +64,7 @@ async def look(ctx: ToolContext) -> Any:
     return ctx.state["k"]
 
 
-def test_issue8_24_snapshot_of_the_state() -> None:
+def test_snapshot_of_the_state() -> None:
     """A call without a claim on the key sees the state as of its lane's start."""
     asked = [ToolCall("0", "put", {"value": 1}), ToolCall("1", "look", {})]
     claims, serial = both([put, look], asked, State({"k": 0}))
@@ -73,7 +73,7 @@ def test_issue8_24_snapshot_of_the_state() -> None:
     judged(Mix([Scripted([ChangeState("x", "a")], says="safe"), Scripted([SeeState("x")], says="safe")]))
 
 
-def test_issue8_24_stale_write_is_refused() -> None:
+def test_stale_write_is_refused() -> None:
     """What serial does, by claims refuses: an error in place of a lost write."""
     mix = Mix([Scripted([OverwriteState("x", text)], says="safe") for text in "ab"], state={"x": "0"})
     execution = simulate(mix)
@@ -84,7 +84,7 @@ def test_issue8_24_stale_write_is_refused() -> None:
     judged(mix)
 
 
-def test_issue8_24_stale_claims_are_refused() -> None:
+def test_stale_claims_are_refused() -> None:
     """What an earlier call of the lane points elsewhere, a call without `claims_after` may not follow."""
     mix = Mix(
         [Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")]), Scripted([ReadCell("a"), ReadCell("b")])]
@@ -97,7 +97,7 @@ def test_issue8_24_stale_claims_are_refused() -> None:
     judged(mix)
 
 
-def test_issue8_24_skipped_read_has_run() -> None:
+def test_skipped_read_has_run() -> None:
     """The results are equal; only that it ran is not."""
     mix = Mix(
         [Scripted([Sleep(1), Fail()], says="safe", stops=True), Scripted([ReadCell("a"), Say("here")])], reader="eager"
@@ -111,7 +111,7 @@ def test_issue8_24_skipped_read_has_run() -> None:
     judged(mix)
 
 
-def test_issue8_24_approval_sees_the_lanes_start() -> None:
+def test_approval_sees_the_lanes_start() -> None:
     """All calls of a lane are asked as it starts."""
 
     def approve(request: Any) -> Any:
@@ -122,7 +122,7 @@ def test_issue8_24_approval_sees_the_lanes_start() -> None:
     assert (words(claims), words(serial)) == (["ok", "ok"], ["ok", "denied"])
 
 
-def test_issue8_24_rewrite_that_claims_more() -> None:
+def test_rewrite_that_claims_more() -> None:
     """A call may not be rewritten to touch what it holds no ticket for."""
 
     @toolrt.tool(claims=lambda input, state: [Claim(input["thing"], WRITE)])
@@ -135,7 +135,7 @@ def test_issue8_24_rewrite_that_claims_more() -> None:
     assert (words(claims), words(serial)) == (["denied"], ["ok"])
 
 
-def test_issue8_24_uncovered_child() -> None:
+def test_uncovered_child() -> None:
     """A child may not touch what its parent does not claim."""
     mix = Mix([Scripted([SubBatch([Scripted([AddCell("a", "x")])], claimed=False)])])
     execution = simulate(mix)
@@ -143,7 +143,7 @@ def test_issue8_24_uncovered_child() -> None:
     assert check(execution.trace) == []
 
 
-def test_issue8_24_page_has_every_difference_and_its_test() -> None:
+def test_page_has_every_difference_and_its_test() -> None:
     """The list may only shrink: one more row needs one more test, and one more than these is refused."""
     rows = re.findall(r"\| `(\w+)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(rows) <= {
@@ -155,7 +155,7 @@ def test_issue8_24_page_has_every_difference_and_its_test() -> None:
         "rewrite_that_claims_more",
         "uncovered_child",
     }
-    assert all(f"test_issue8_24_{row}" in globals() for row in rows)
+    assert all(f"test_{row}" in globals() for row in rows)
 
 
 # What is no such difference
@@ -178,7 +178,7 @@ _PLAIN = Mix(
 
 
 @pytest.mark.parametrize("part", ["results", "state", "files"])
-def test_issue8_24_other_results_state_or_files_break_the_law(part: str) -> None:
+def test_other_results_state_or_files_break_the_law(part: str) -> None:
     """Each of the three is compared."""
 
     def change(serial: dict[str, Any]) -> None:
@@ -192,7 +192,7 @@ def test_issue8_24_other_results_state_or_files_break_the_law(part: str) -> None
     assert broken(_PLAIN, change)
 
 
-def test_issue8_24_key_that_both_claim_is_compared() -> None:
+def test_key_that_both_claim_is_compared() -> None:
     """A call that claims the key sees what an earlier claimant made of it: there nothing may differ."""
     mix = Mix([Scripted([OverwriteState("x", text, True)]) for text in "ab"], state={"x": "0"})
 
@@ -202,7 +202,7 @@ def test_issue8_24_key_that_both_claim_is_compared() -> None:
     assert broken(mix, change)
 
 
-def test_issue8_24_difference_stays_with_what_follows_from_it() -> None:
+def test_difference_stays_with_what_follows_from_it() -> None:
     """Beside a call that may differ, every other call and key is compared."""
     mix = Mix(
         [
@@ -218,7 +218,7 @@ def test_issue8_24_difference_stays_with_what_follows_from_it() -> None:
     assert broken(mix, change) == ["state y: the serial run leaves 'other', got 'b'"]
 
 
-def test_issue8_24_trace_without_its_serial_run_is_not_checked() -> None:
+def test_trace_without_its_serial_run_is_not_checked() -> None:
     """It is never said to hold."""
     execution = simulate(_PLAIN)
     assert verdicts(execution.trace)["same_as_serial"] is LawVerdict.HELD
@@ -229,7 +229,7 @@ def test_issue8_24_trace_without_its_serial_run_is_not_checked() -> None:
     assert verdicts(by_safety.trace)["same_as_serial"] == "not checked"
 
 
-def test_issue8_24_serial_run_is_made_once_for_a_mix() -> None:
+def test_serial_run_is_made_once_for_a_mix() -> None:
     """It costs nothing a schedule."""
     mix = Mix([Scripted([AddCell("a", "x")])])
     assert mix.serial() is mix.serial()
@@ -237,7 +237,7 @@ def test_issue8_24_serial_run_is_made_once_for_a_mix() -> None:
     assert simulate(mix).trace.notes["serial"] is mix.serial()
 
 
-def test_issue8_24_wrong_plan_is_seen_where_the_oracle_has_it_too() -> None:
+def test_wrong_plan_is_seen_where_the_oracle_has_it_too() -> None:
     """Law 7 is blind to a plan that is wrong in the runtime and the oracle alike; law 15 is not."""
     mutant = invariants.MUTANTS["state keys share a lane"]
     mix = Mix(mutant.workload.calls, state={"x": "0"})

@@ -29,7 +29,6 @@ from tests.order.test_tickets import test_tables_belong_to_one_run_of_an_event_l
 from tests.order.test_tickets import test_tickets_wait_for_earlier_conflicts_and_nothing_else as tickets
 from tests.properties.test_concurrent_batches import test_laws_hold_for_batches_that_share_a_workspace as two_batches
 from tests.properties.test_proof import refused
-from tests.properties.test_speculation import test_every_law_holds_with_early_runs as early_runs
 from tests.properties.test_tool_context import test_events_keep_law_8_under_every_schedule as events_in_order
 from toolrt.invariants import check
 from toolrt.testing import shipped_examples, simulate
@@ -97,7 +96,6 @@ JUDGES = (
 LATE = (
     _of(events_in_order, 20),
     _of(two_batches, 40),
-    _of(early_runs, 40),
 )
 
 

@@ -33,13 +33,13 @@ from toolrt.services import Recorded, RecordedShell, parallel_edit_tool, shell_t
 #: Made once, and never changed.
 FIXED = """
 BareValidator.schema DerivedValidator.schema GivenValidator.schema LanguageServer.env LanguageServer.settings
-RecordedShell._answers Registry._tools
+RecordedShell._answers Registry._tools SchemaCheck._schema
 Runtime._services_by_owner State._values Tool._defaults Tool._wish ToolCall.input ToolResult.content
 CallRecord.input WatchedState._values Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
 """
 
 #: Made when it is first asked for, out of what is fixed.
-MADE_LATE = "DerivedValidator._against Tool._validator"
+MADE_LATE = "DerivedValidator._check Tool._validator"
 
 #: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
 BATCH = """
@@ -65,14 +65,15 @@ _Node.children _Node.reads _Node.subtree_reads _Node.write
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
 FILES = """
-Branch.names File.changes File.content File.ctime_ns File.mtime_ns MemoryStore._bytes MemoryStore._serial
+Branch.names FileNode.changes FileNode.content FileNode.ctime_ns FileNode.mtime_ns
+MemoryStore._bytes MemoryStore._serial
 NodeTree.inodes
 """
 
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-NameIndex._held NameIndex._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode File.made_as
+NameIndex._held NameIndex._in Cache._bytes Cache._kept Cache._misses Cache._parts FileNode.inode FileNode.made_as
 Freshness._seen FactIndex.files
 MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 MemoryStore._used
@@ -118,9 +119,9 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "MemoryStore._by_batch": lambda rows: {batch: len(found) for batch, found in rows.items()},
     # What is kept of a file is valid as long as the file shows its stamp, in which its number is.
     "Cache._kept": lambda kept: {key: (one.digest, one.value) for key, one in kept.items()},
-    "File.inode": lambda number: None,
+    "FileNode.inode": lambda number: None,
     # The directory's number and the name under which the disk made the file: compared with where it stands, no more.
-    "File.made_as": lambda made: None if made is None else made[1],
+    "FileNode.made_as": lambda made: None if made is None else made[1],
     "FactIndex.files": lambda rows: {
         path: (row.digest, row.language, row.lines, row.note) for path, row in rows.items()
     },
@@ -404,4 +405,4 @@ def test_final_values_of_language_servers_do_not_depend_on_the_schedule(limit: i
 def test_a_runtime_in_which_the_first_decides_is_noticed() -> None:
     """Where claims on files are not taken, files and their versions depend on the schedule."""
     with MUTANTS["files are not ordered"].apply():
-        assert {"File.content", "MemoryStore._rows"} <= first_decides(program_for(None, None), 60)
+        assert {"FileNode.content", "MemoryStore._rows"} <= first_decides(program_for(None, None), 60)

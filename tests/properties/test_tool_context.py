@@ -100,8 +100,10 @@ def test_copies_say_the_same_and_share_the_services() -> None:
         return updates
 
     updates = trio.run(program)
+    batch_id = updates[0].message.batch_id
+    assert batch_id
     assert updates[0] == Progress(
-        0, "look", OutputChunk(0, "from a copy", call_index=0, call_id="look", batch_id="batch-1")
+        0, "look", OutputChunk(0, "from a copy", call_index=0, call_id="look", batch_id=batch_id)
     )
     assert updates[1].result.content == "same"
 

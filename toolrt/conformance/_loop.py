@@ -51,10 +51,10 @@ class _Selector(selectors.DefaultSelector):
         found = super().select(0)
         if found or (timeout is not None and timeout <= 0):
             return found
-        if threading.active_count() > 1:
-            found = self._of_threads(timeout)
-            if found:
-                return found
+        # A thread may have called back, and ended, since the look above.
+        found = self._of_threads(timeout) if threading.active_count() > 1 else super().select(0)
+        if found:
+            return found
         self.loop.jump(timeout)
         return []
 
@@ -74,7 +74,7 @@ class _Selector(selectors.DefaultSelector):
             if time.monotonic() > gives_up:
                 raise Stuck(f"a worker thread neither ends nor waits for {_HANGS:g} real seconds")
         hurries = timeout is not None and not self.loop.is_closing
-        return super().select(_SETTLE if hurries else _PATIENCE) if unknown() else []
+        return super().select((_SETTLE if hurries else _PATIENCE) if unknown() else 0)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

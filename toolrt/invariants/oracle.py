@@ -30,12 +30,11 @@ from typing import Any
 import attrs
 import trio
 
+from toolrt.invariants._one_by_one import OneByOneContext
 from toolrt.model import (
     NO_SERVICES,
-    SILENT,
     Arguments,
     Claim,
-    Event,
     Modifier,
     Outcome,
     Registry,
@@ -68,7 +67,7 @@ from toolrt.order import (
 )
 from toolrt.runtime import Allow, ApprovalRequest, Deny, Rewrite
 
-__all__ = ["OracleContext", "Sequential", "run_one_by_one"]
+__all__ = ["Sequential", "run_one_by_one"]
 
 #: How a call may end that makes its batch stop, if its tool says so.
 _STOPPING = (Outcome.ERROR, Outcome.INVALID, Outcome.DENIED, Outcome.TIMED_OUT)
@@ -90,130 +89,6 @@ class Sequential:
     stale: tuple[int, ...] = ()
 
 
-@attrs.define
-class OracleContext:
-    """What a tool is given; the names are those of `ToolContext`."""
-
-    #: As of `ToolContext`.
-    call_id: str
-    batch_id: str
-    call_index: int
-    state: State
-    claims: tuple[Claim, ...]
-
-    #: How its sub-batches are run; None: by claims, with the tools that they bring along.
-    plan: _SerialRun | None = attrs.field(default=None, repr=False, eq=False)
-    sub_batches: int = 0
-    #: Whether no other call shares its lane.
-    alone: bool = True
-    #: How many tokens one read may answer; None is any number.
-    read_budget: int | None = None
-    services: Services = attrs.field(default=NO_SERVICES, repr=False, eq=False)
-
-    def progress(self, message: Any) -> None:
-        """Drop the message: the oracle has no reader."""
-
-    def emit(self, event: Event) -> None:
-        """Do nothing: the oracle has no observer."""
-
-    def note(self, kind: Callable[..., Event], *values: Any) -> None:
-        """Do nothing: the oracle has no observer."""
-
-    def changes_no_file(self) -> None:
-        """Do nothing: the oracle has no listener that follows files."""
-
-    @property
-    def registry(self) -> Registry | None:
-        """The tools that may be called."""
-        return None if self.plan is None else self.plan.registry
-
-    @property
-    def files(self) -> Any:
-        """The files of the tool's owner."""
-        return self.services.files
-
-    @property
-    def history(self) -> Any:
-        """The versions of those files."""
-        return self.services.history
-
-    @property
-    def search(self) -> Any:
-        """Search, where there is one."""
-        return self.services.search
-
-    @property
-    def graph(self) -> Any:
-        """The code graph, where there is one."""
-        return self.services.graph
-
-    @property
-    def lsp(self) -> Any:
-        """Language servers, where there are some."""
-        return self.services.lsp
-
-    @property
-    def telemetry(self) -> Any:
-        """No telemetry."""
-        return SILENT
-
-    async def run(
-        self, calls: Sequence[ToolCall], state: State | None = None, *, registry: Registry | None = None
-    ) -> Sequential:
-        """Run a sub-batch, one call at a time, inside what this call holds."""
-        self.sub_batches += 1
-        plan = _SerialRun(Registry(), by_claims, None, None, self.services) if self.plan is None else self.plan
-        plan = attrs.evolve(plan, expected_reads=None, registry=plan.registry if registry is None else registry)
-        name = f"{self.batch_id}/{self.call_index}.{self.sub_batches}"
-        return await plan.run(calls, self.state if state is None else state, name, self.claims)
-
-    def open_batch(self, state: State | None = None, *, registry: Registry | None = None, **options: Any) -> _Opened:
-        """As `run`, call by call: the calls run when the batch is read or the block left; `options` change nothing."""
-        return _Opened(self, state, registry)
-
-    def isolate(self, **fields: Any) -> OracleContext:
-        """The same call with a working directory and budgets of its own, changed by `fields`."""
-        state = self.state.replace(**fields)
-        budget = bare_state(state).context_budget
-        return attrs.evolve(self, state=state, read_budget=None if budget is None else max(2000, budget // 5))
-
-
-class _Opened:
-    """A sub-batch of the oracle, for tools that open one."""
-
-    def __init__(self, context: OracleContext, state: State | None, registry: Registry | None) -> None:
-        self._context = context
-        self._state = state
-        self._registry = registry
-        self._calls: list[ToolCall] = []
-        #: What came of it, once it was run.
-        self.outcome: Sequential | None = None
-
-    async def __aenter__(self) -> _Opened:
-        return self
-
-    def submit(self, call: ToolCall) -> None:
-        self._calls.append(call)
-
-    def seal(self) -> None:
-        """Do nothing: reading or leaving the batch seals it."""
-
-    def __aiter__(self) -> _Opened:
-        return self
-
-    async def __anext__(self) -> Any:
-        await self._run()
-        raise StopAsyncIteration
-
-    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
-        if error is None:
-            await self._run()  # noqa: ASYNC102  it is the block's own work, not its clean-up
-
-    async def _run(self) -> None:
-        if self.outcome is None:
-            self.outcome = await self._context.run(self._calls, self._state, registry=self._registry)
-
-
 @attrs.frozen
 class _SerialRun:
     """What a batch and its sub-batches have in common."""
@@ -231,10 +106,27 @@ class _SerialRun:
         left = bare_state(state).context_budget
         return None if left is None else max(2000, left // (5 * reads))
 
-    async def run(
-        self, calls: Sequence[ToolCall], state: State, batch_id: str, held: tuple[Claim, ...] | None
+    async def run_inside(
+        self, context: OneByOneContext, calls: Sequence[ToolCall], state: State, registry: Registry | None
     ) -> Sequential:
-        """Run `calls` one by one; in a sub-batch each must be covered by what its parent `held`."""
+        """Run a sub-batch inside the call of `context`."""
+        plan = attrs.evolve(self, expected_reads=None, registry=self.registry if registry is None else registry)
+        name = f"{context.batch_id}/{context.call_index}.{context.sub_batches}"
+        return await plan.run(calls, state, name, context.claims, context.lends_all)
+
+    async def run(
+        self,
+        calls: Sequence[ToolCall],
+        state: State,
+        batch_id: str,
+        held: tuple[Claim, ...] | None,
+        lends_all: bool = True,
+    ) -> Sequential:
+        """Run `calls` one by one; in a sub-batch each must be covered by what its parent `held`.
+
+        Args:
+            lends_all: whether the parent, and the calls around it, run alone.
+        """
         placing = LanePlacing(self.lanes)
         waiting = [_looked_up(index, call, self.registry, placing) for index, call in enumerate(calls)]
         results: dict[int, ToolResult] = {}
@@ -256,7 +148,7 @@ class _SerialRun:
                 if call.tool is not None and call.arguments is not None:
                     if shared is not None and not (shared and call.shared and not call.opens):
                         break
-                    if not _enters(call, call.tool, known, held, keys):
+                    if not _enters(call, call.tool, known, held, lends_all, keys, shared is None):
                         break
                     shared = call.shared
                 at += 1
@@ -311,6 +203,8 @@ class _SerialCall:
     touched: tuple[Claim, ...] = ()
     #: Whether that is more than its parent holds.
     uncovered: bool = False
+    #: Whether nothing runs beside it, nor beside the calls around it.
+    lends_all: bool = True
 
     def result(self, outcome: Outcome, content: Any = None, error: str | None = None) -> ToolResult:
         return ToolResult(self.call.call_id, self.index, self.call.name, outcome, content, error)
@@ -368,17 +262,30 @@ def _asked_first(call: _SerialCall, state: State) -> bool:
     return call.shared
 
 
-def _enters(call: _SerialCall, tool: Tool, state: State, held: tuple[Claim, ...] | None, keys: StateKeys) -> bool:
+def _enters(
+    call: _SerialCall,
+    tool: Tool,
+    state: State,
+    held: tuple[Claim, ...] | None,
+    lends_all: bool,
+    keys: StateKeys,
+    first: bool,
+) -> bool:
     """Whether the call, whose turn has come, may share the lane of those before it."""
     call.after = looked_at_by(tool, call.input, state, call.shared)
     if call.after:
         call.claims = claims_of(tool, call.input, state, call.shared)
     call.touched = call.claims
     if held is not None:
-        touched = touched_by(tool, call.input, state)
+        touched = touched_by(tool, call.input, state, call.shared)
         call.touched = call.claims if touched is None else touched
-        call.uncovered = not all(covers(held, claim) for claim in call.touched)
-    return call.uncovered or keys.admits((*call.claims, *call.after))
+        beside = touched is None and not call.shared and not lends_all
+        call.uncovered = beside or not all(covers(held, claim) for claim in call.touched)
+    claims = (*call.claims, *call.after)
+    if not (call.uncovered or keys.admits(claims, first, declared=tool.claims is not None or not claims)):
+        return False
+    call.lends_all = lends_all and (not call.shared or keys.alone)
+    return True
 
 
 async def _run(
@@ -397,7 +304,7 @@ async def _run(
         if missing:
             return call.result(Outcome.ERROR, None, stale_claims_text(call.claims, missing[0])), ()
     services = plan.services.filled_from(getattr(tool.owner, "services", NO_SERVICES))
-    context = OracleContext(
+    context = OneByOneContext(
         call.call.call_id,
         batch_id,
         call.index,
@@ -405,6 +312,7 @@ async def _run(
         call.touched,
         plan,
         alone=not call.shared,
+        lends_all=call.lends_all,
         read_budget=read_budget,
         services=services,
     )
@@ -447,9 +355,13 @@ async def _refusal(
         arguments = tool.decode(answer)
         if isinstance(arguments, list):
             return "the rewritten input does not fit"
-        looked_at = looked_at_by(tool, answer, bare_state(state), call.shared)
-        wanted = (*claims_of(tool, answer, bare_state(state), call.shared), *looked_at)
-        if not all(covers((*call.claims, *call.after), claim) for claim in wanted):
+        known = bare_state(state)
+        looked_at = looked_at_by(tool, answer, known, call.shared)
+        if call.touched is call.claims:
+            claims = claims_of(tool, answer, known, call.shared)
+        else:  # in a sub-batch it may do what its tool said, though it runs alone
+            claims = touched_by(tool, answer, known, call.shared) or ()
+        if not all(covers((*call.touched, *call.after), claim) for claim in (*claims, *looked_at)):
             return "the rewritten input claims more"
         call.arguments, call.input = arguments, answer
         return None

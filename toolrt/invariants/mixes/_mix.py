@@ -23,6 +23,7 @@ from toolrt.invariants.predicates._check import check
 from toolrt.invariants.predicates._equality import trace_digest
 from toolrt.invariants.predicates._law import Predicate, Violation
 from toolrt.invariants.script import Brief, Scripted
+from toolrt.invariants.serial import SerialRun
 from toolrt.model import Observer, State
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
@@ -35,7 +36,6 @@ from toolrt.order import (
     left_out,
     partition,
     promises_serial,
-    serial,
 )
 from toolrt.runtime import Batch, Runtime
 
@@ -176,8 +176,6 @@ class Mix(Brief):
     slots: SlotPolicy | None = attrs.field(
         default=None, validator=lambda _, field, value: checked_slots("Mix(slots)", value)
     )
-    #: Whether the runtime may run pure calls early (`toolrt.runtime._speculation`).
-    speculate: bool = False
     #: What the twin disk holds at first, by path, as of `toolrt.workspace.MemoryDisk`; None: see `UseTool`.
     disk: Mapping[str, Any] | None = None
 
@@ -275,7 +273,7 @@ class Mix(Brief):
             world = self._world()
             approve = world.approve if self.approves else None
             registry, policy, limit = world.registry(), self.lane_policy, self.limit
-            options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots, "speculate": self.speculate}
+            options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots}
             runtime = Runtime(registry, policy, limit, approve, **options)
             batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
             read_to_the_end = False
@@ -292,7 +290,7 @@ class Mix(Brief):
     def _world(self, remembers: bool = False) -> World:
         """A world for one execution; if it `remembers`, with all versions of what is on the disk."""
         twin = TwinDisk(self.disk, remembers) if any(call.uses is not None for call in self.calls) else None
-        return World(self.calls, self.files, self.speculate, twin)
+        return World(self.calls, self.files, twin)
 
     async def _run(self, batch: Batch, world: World) -> bool:
         """Run the batch, and say whether it was read to its end."""
@@ -335,29 +333,35 @@ class Mix(Brief):
         found = _oracles.get(id(self))
         if found is None:
             in_lanes = self._one_by_one(self.lane_policy)
-            found = in_lanes, self._one_by_one(serial) if promises_serial(self.lane_policy) else None
+            found = in_lanes, self._serially() if promises_serial(self.lane_policy) else None
             _oracles[id(self)] = found
             weakref.finalize(self, _oracles.pop, id(self), None)
         return found
 
     def _one_by_one(self, policy: LanePolicy) -> dict[str, Any]:
+        async def run(world: World, approve: Any) -> dict[str, Any]:
+            registry, state = world.registry(), State(self.state)
+            found = await run_one_by_one(world.calls(), registry, state, lanes=policy, approve=approve, batch_id=_BATCH)
+            return {"sets": [parts_json(parts) for parts in found.sets], "stale": list(found.stale), **_told(found)}
+
+        return self._told_by(run)
+
+    def _serially(self) -> dict[str, Any]:
+        async def run(world: World, approve: Any) -> dict[str, Any]:
+            plan = SerialRun(world.registry(), approve)
+            found = await plan.run(world.calls(), State(self.state), batch_id=_BATCH)
+            return {"sets": [sorted(map(list, parts)) for parts in found.sets], **_told(found)}
+
+        return self._told_by(run)
+
+    def _told_by(self, oracle: Callable[[World, Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """What an oracle says of the mix, with what it leaves in files."""
         world = self._world(remembers=not self.exact)
         approve = world.approve if self.approves else None
 
         async def run() -> dict[str, Any]:
-            found = await run_one_by_one(
-                world.calls(),
-                world.registry(),
-                State(self.state),
-                lanes=policy,
-                approve=approve,
-                batch_id=_BATCH,
-            )
             return {
-                "results": [result.to_json() for result in found.results],
-                "sets": [parts_json(parts) for parts in found.sets],
-                "stale": list(found.stale),
-                "state": found.state.to_json(),
+                **await oracle(world, approve),
                 "files": {**world.files, **({} if world.twin is None else world.twin.files)},
                 "versions": {**world.versions, **({} if world.twin is None else world.twin.versions)},
                 "exact": self.exact,
@@ -400,6 +404,10 @@ class MixCheck:
     def leaves_out(self) -> tuple[str, ...]:
         """What of the laws is not checked because of the mix's policies, each as a text."""
         return self.mix.left_out
+
+
+def _told(found: Any) -> dict[str, Any]:
+    return {"results": [result.to_json() for result in found.results], "state": found.state.to_json()}
 
 
 #: What the oracle said of mixes that are still alive.

@@ -107,7 +107,7 @@ class _BatchSearcher:
         choices = report.failures[0].execution.choices if report.failures else None
         unfinished = None
         if choices is None and not report.complete:
-            unfinished = report.unfinished or "an execution decided nothing"
+            unfinished = report.unfinished or next(iter(report.reasons), "no execution was run")
         return order, ShownBatch(report.executions, choices, unfinished)
 
 

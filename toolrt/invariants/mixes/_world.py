@@ -103,7 +103,6 @@ class World:
     Args:
         calls: the scripts, by call_index.
         files: what the files hold at first; a file that is not there is empty.
-        speculates: whether the runtime may run pure calls early.
         twin: the disk on which some of the calls use tools of a workspace.
     """
 
@@ -111,7 +110,6 @@ class World:
         self,
         calls: Sequence[Scripted],
         files: Mapping[str, str],
-        speculates: bool = False,
         twin: TwinDisk | None = None,
     ) -> None:
         self._calls = calls
@@ -121,7 +119,7 @@ class World:
         #: What every file ever held, oldest first; None while it was not there.
         self.versions: dict[str, list[str | None]] = {name: [text] for name, text in files.items()}
         self._cells: dict[str, str] = {}
-        self._vouches = not (speculates or any(call.sub_batches for call in calls))
+        self._vouches = not any(call.sub_batches for call in calls)
         #: Every script by its tool's name, those of sub-batches too.
         self._by_name: dict[str, Scripted] = {}
 
@@ -351,20 +349,14 @@ class World:
 
     def _look_at_cell(self, name: str) -> str:
         probe.access(("cell", name), False)
-        text = self._cells.get(name, "")
-        if probe.speculates:
-            probe.note_read(lambda _: self._look_at_cell(name), text)
-        return text
+        return self._cells.get(name, "")
 
     def _look_at_cells(self, under: str) -> dict[str, str]:
         """What that cell and all below it hold, as far as they hold something."""
         probe.access(("cells", under), False)
-        found = {
+        return {
             name: text for name, text in sorted(self._cells.items()) if name == under or name.startswith(f"{under}/")
         }
-        if probe.speculates:
-            probe.note_read(lambda _: tuple(self._look_at_cells(under).items()), tuple(found.items()))
-        return found
 
     def _pointed_at(self, name: str) -> str:
         """The name of the cell that this one points at: every text points at another one."""
@@ -381,8 +373,6 @@ class World:
     def _read(self, ctx: _ScriptContext, name: str) -> str:
         probe.access(("file", name), False)
         text = self.files.get(name, "")
-        if probe.speculates and probe.note_read(lambda call: self._read(call, name), text):
-            return text  # the law of files is told of it when it is looked at again
         if observer.records:
             observer.tell(FileRead(ctx.batch_id, ctx.call_index, name, _version(text)))
         return text

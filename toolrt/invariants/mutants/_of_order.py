@@ -23,10 +23,10 @@ from toolrt.invariants.script import (
 )
 from toolrt.model import READ, WRITE, Claim, ResultReady, State
 from toolrt.model._update import StateMerged
-from toolrt.order import CallMove, CallRecord, ClaimTable, Cursor, Machine, Status, _machine
+from toolrt.order import CallMove, CallRecord, ClaimTable, Machine, Status, _machine
 from toolrt.runtime import _run
 from toolrt.runtime._context import ToolContext
-from toolrt.runtime._reader import Reader
+from toolrt.runtime._reader import Cursor, Reader
 from toolrt.runtime._run import BatchRun
 
 __all__ = ["ORDER"]

@@ -26,9 +26,9 @@ from toolrt.invariants.script import (
     Sleep,
 )
 from toolrt.model import Claim, Outcome
-from toolrt.order import CallRecord, CallState, ClaimTable, Cursor, LaneRecord, Machine, Status
+from toolrt.order import CallRecord, CallState, ClaimTable, LaneRecord, Machine, Status
 from toolrt.runtime import _execution
-from toolrt.runtime._reader import Reader
+from toolrt.runtime._reader import Cursor, Reader
 from toolrt.runtime._run import BatchRun
 
 __all__ = ["RUNTIME"]

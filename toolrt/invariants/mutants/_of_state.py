@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 
 
 def _always_admits(admits: Function) -> Function:
-    def always_admits(self: StateKeys, *claims: Any) -> bool:
+    def always_admits(self: StateKeys, *claims: Any, **how: Any) -> bool:
         return True
 
     return always_admits

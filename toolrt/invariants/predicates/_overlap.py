@@ -5,7 +5,7 @@ Law 4 compares versions only in a simulation: on a real disk others may write to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import attrs
@@ -117,9 +117,11 @@ def _missed(story: TraceStory) -> Iterator[Breach]:
 
 @told(5, "exclusive_alone", "An exclusive call overlaps nothing.")
 def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """Between the start and the end of a call that runs alone, no other call of its batch runs.
+    """Between the start and the end of a call that runs alone, no other call of its tree of batches runs.
 
-    A call does not overlap the calls of its own sub-batches, which run inside it.
+    A call does not overlap the calls of its own sub-batches, which run inside it.  One of a sub-batch whose tool says
+    what it touches is alone among the calls of its parent; one that declares nothing is alone in the whole tree, and
+    among the calls of all batches of its owner.
     """
     for batch in story.batches:
         if batch.parent is None:
@@ -129,6 +131,20 @@ def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         events = batches[0].events if len(batches) == 1 else sorted(chain(*(b.events for b in batches)), key=_seq)
         yield from _overlaps(batches, events)
         yield from _outside_of(parent)
+        for batch in batches:
+            for call in batch.calls.values():
+                if call.is_alone_everywhere:
+                    yield from _beside(call)
+    owned: dict[str, list[BatchStory]] = {}
+    for batch in story.batches:
+        if batch.owner is not None:
+            owned.setdefault(batch.owner, []).append(batch)
+    for family in owned.values():
+        for batch in family if len(family) > 1 else ():
+            others = [call for other in family if other is not batch for call in other.calls.values()]
+            for call in batch.calls.values():
+                if call.is_alone_everywhere:
+                    yield from _overlapped(call, others)
 
 
 def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[Breach]:
@@ -151,6 +167,22 @@ def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[B
         elif event.kind == CallEnded.kind:
             running.pop(_where(event), None)
             lonely.pop(_where(event), None)
+
+
+def _beside(call: CallStory) -> Iterator[Breach]:
+    """Calls that run while `call` does, beside one of those inside which it runs."""
+    for around in call.batch.around:
+        level = around.batch.parent
+        for batch in [around.batch] if level is None else level.sub_batches:
+            yield from _overlapped(call, (other for other in batch.calls.values() if other is not around))
+
+
+def _overlapped(call: CallStory, others: Iterable[CallStory]) -> Iterator[Breach]:
+    mine = list(call.runs)
+    for other in others:
+        if any(a < d and c < b for a, b in mine for c, d in other.runs):
+            text = f"call {call.index} declares nothing: expected nothing beside it, got call {other.index} of batch"
+            yield Breach(f"{text} {other.batch.id}", call.batch.id, call.index, mine[0][0])
 
 
 def _outside_of(parent: CallStory) -> Iterator[Breach]:

@@ -1,9 +1,9 @@
 """Laws 15 and 16: by claims ends like one call after the other, and no write of state is lost in silence.
 
 Rules.
-    1. Law 15 compares with ``notes["serial"]``: what the lane policy `serial` gives on the same calls (``results``,
-       ``state``, ``files``, and in ``sets`` the parts of the state that the modifiers of each call set).  That is a run
-       of its own, with another plan; law 7 compares with the same plan.
+    1. Law 15 compares with ``notes["serial"]``: what `toolrt.invariants.serial` gives on the same calls (``results``,
+       ``state``, ``files``, and in ``sets`` the parts of the state that each call changes).  That is a run of its own,
+       without lanes, and shares no code with the runtime; law 7 compares with the same plan.
     2. A difference that is meant is left out of the comparison, and nothing else is.  A call may differ when it read a
        part of the state that an earlier call of its lane sets, unless both claim that state key: it is shown the state
        as of its lane's start, and may be refused for a stale write.  From there a difference can only go on through the

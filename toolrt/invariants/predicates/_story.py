@@ -57,6 +57,9 @@ __all__ = ["NEVER", "BatchStory", "CallStory", "LaneStory", "TraceStory", "story
 #: Later than every event of a trace.
 NEVER = 1 << 62
 
+#: What a call of a sub-batch holds that claims nothing: calls of other sub-batches of its parent may run alone.
+_PRESENT = Claim(("present",), Mode.READ)
+
 #: What only finished calls carry: the tool returned, raised, or ran out of time.
 RETURNED = ("ok", "error")
 
@@ -106,6 +109,8 @@ class CallStory:
                     for name in ("claims", "after")
                     for mode, parts, subtree in self.ticket.fields.get(name, ())
                 )
+                if not self._claims and self.batch.parent is not None:
+                    self._claims = (_PRESENT,)
         return self._claims
 
     @property
@@ -124,6 +129,11 @@ class CallStory:
     def shared(self) -> bool:
         """Whether its lane may hold other calls."""
         return self.ticket is None or bool(self.ticket.fields.get("shared", True))
+
+    @property
+    def is_alone_everywhere(self) -> bool:
+        """Whether nothing at all but the calls inside which it runs may overlap it: it may touch anything."""
+        return self.ticket is not None and not self.shared and self.ticket.fields.get("touches") is None
 
     @property
     def may_exclude(self) -> bool:
@@ -240,6 +250,11 @@ class BatchStory:
     stops_from: int | None = None
     #: The call inside which it runs; None for a batch that no tool opened.
     parent: CallStory | None = attrs.field(default=None, repr=False)
+
+    @property
+    def owner(self) -> str | None:
+        """Whose batch it is; None: it has no owner, or runs inside a tool."""
+        return None if self.opened is None else self.opened.fields.get("owner")
 
     @property
     def root(self) -> BatchStory:

@@ -37,8 +37,10 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         return
     # Children are ordered only among the children of their parent: other calls cannot touch what the parent claims.
     families: dict[int, list[CallStory]] = {}
+    # In a batch with an owner, a parent that declares nothing is alone among its owner's calls only.
     for batch in story.batches:
-        families.setdefault(0 if batch.parent is None else id(batch.parent), []).extend(batch.calls.values())
+        inside = batch.parent is not None and batch.root.owner is None
+        families.setdefault(id(batch.parent) if inside else 0, []).extend(batch.calls.values())
     ready: dict[int, int] = {}
     for family in families.values():
         tickets = sorted((place, at, call) for at, (place, call) in enumerate(_by_ticket(family)))
@@ -47,7 +49,10 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     instants = story.instants[:-1] if trace.meta.get("ended") == "StepLimit" else story.instants
     for batch in story.batches:
         yield from _asked_at_once(batch)
-        yield from _Watch(batch, ready, slots[id(batch.root)]).judged(instants)
+        # A lane waits for the lanes of its owner's other batches.
+        others = [] if batch.owner is None else [one for one in story.batches if one.owner == batch.owner]
+        beside = [other for other in others if other is not batch]
+        yield from _Watch(batch, ready, slots[id(batch.root)], beside).judged(instants)
 
 
 class _Slots:
@@ -278,8 +283,9 @@ class _Lowest:
 class _Watch:
     """Who waits in one batch, from instant to instant."""
 
-    def __init__(self, batch: BatchStory, ready: Mapping[int, int], slots: _Slots) -> None:
+    def __init__(self, batch: BatchStory, ready: Mapping[int, int], slots: _Slots, beside: list[BatchStory]) -> None:
         self._batch = batch
+        self._beside = beside
         self._slots = slots
         self._of_all = ready
         self._ready = {call.index: ready.get(id(call), NEVER) for call in batch.calls.values()}
@@ -400,8 +406,9 @@ class _Watch:
         batch, limit, taken = self._batch, self._slots.limit, self._slots.taken(instant)
         lent = batch.parent is not None and self._slots.children(batch.parent, instant) == 0
         queued = self._queued.first(0, self._size)
-        hears = any(told <= instant < heard for told, heard in batch.hearings)
-        if queued is not None and self._held.first(0, queued) is None and not hears:
+        waits = any(told <= instant < heard for told, heard in batch.hearings)
+        waits = waits or any(_seq(other.opened) <= instant < other.left_at for other in self._beside)
+        if queued is not None and self._held.first(0, queued) is None and not waits:
             yield Breach("expected its lane to start, every call before it has ended", batch.id, queued)
         if limit is None or taken < limit or lent:
             waiting = self._startable.first(instant, self._size)
