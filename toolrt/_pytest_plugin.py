@@ -36,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--explore-html", metavar="DIR", help="write the page of each failure of an explored test to this directory"
     )
     group.addoption(
+        "--explore-repair",
+        action="store_true",
+        help="say of each failure what would mend it: locks, shields and orders that were explored, too",
+    )
+    group.addoption(
         "--explore-strategy",
         metavar="NAME",
         help="strategy of the explored tests whose marker names none: portfolio (the default), dpor, random, ...",
@@ -97,7 +102,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "explore(strategy=None, executions=None, seed=0, check=None, outcomes=None, step_limit=None, "
-        "cancel_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=None): "
+        "cancel_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=None, repairs=False): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

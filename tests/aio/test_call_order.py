@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+import toolrt
 from tests.aio._frameworks import OF_PATH, PAUSES, Files, Pair, edits_in_order
 from toolrt import MemoryDisk, Workspace, aio
 from toolrt.errors import DefinitionRefused, MisuseError
@@ -265,5 +266,40 @@ def test_a_block_is_entered_once() -> None:
         placed.give_back()
         with pytest.raises(MisuseError, match="was given back"):
             await placed.turn()
+
+    asyncio.run(main())
+
+
+async def _answers(order: aio.CallOrder, calls: list[tuple[str, str]]) -> list[str]:
+    """How calls of one message end, where those of `ask` turn out to wait for an approval."""
+    log: list[str] = []
+    group = object()
+
+    async def one(number: int, name: str, path: str) -> str:
+        placed = order.place(name, {"path": path}, group, str(number))
+        try:
+            async with placed:
+                await asyncio.sleep(0)
+                if name == "ask":
+                    placed.give_back(waits=True)
+                    return "waits"
+                log.append(f"{number} {name}")
+                return "ran"
+        except aio.BehindApproval as error:
+            return f"behind {error.waits.call_id}"
+
+    return list(await asyncio.gather(*(one(number, *call) for number, call in enumerate(calls))))
+
+
+def test_later_call_that_conflicts_with_one_that_waits_for_an_approval_is_refused() -> None:
+    """It would overtake it; calls that do not conflict run, and so do earlier ones and those that declare nothing."""
+    order = aio.CallOrder(safe=["look"], claims={name: {"path": toolrt.WRITE} for name in ("ask", "edit")})
+
+    async def main() -> None:
+        assert await _answers(order, [("ask", "a"), ("edit", "a")]) == ["waits", "behind 0"]
+        assert await _answers(order, [("ask", "a"), ("edit", "b")]) == ["waits", "ran"]
+        assert await _answers(order, [("edit", "a"), ("ask", "a")]) == ["ran", "waits"]
+        assert await _answers(order, [("ask", "a"), ("look", "a")]) == ["waits", "ran"]
+        assert await _answers(order, [("ask", "a"), ("undeclared", "b")]) == ["waits", "ran"]
 
     asyncio.run(main())

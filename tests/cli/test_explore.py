@@ -567,7 +567,7 @@ def test_explore_offers_all_that_sim_explore_takes() -> None:
     taken = {"program", "check"}  # the response, and the laws
     renamed: dict[str, str | None] = {"max_executions": "executions", "progress": "seconds", "made_from": None}
     # The runtime says what a batch touches, and the laws say what may come out of it.
-    renamed |= {"track": None, "outcomes": None}
+    renamed |= {"track": None, "outcomes": None, "given": None}
     offered = set(inspect.signature(explore).parameters)
     for name in inspect.signature(sim.explore).parameters:
         option = renamed.get(name, name)

@@ -29,7 +29,7 @@ def batch_of(out: str) -> str:
     return found[1]
 
 
-def test_issue8_08_run_leaves_the_name_outside_alone_and_says_so(toolrt: Any, work: Path) -> None:
+def test_run_leaves_the_name_outside_alone_and_says_so(toolrt: Any, work: Path) -> None:
     """The results tell of the link."""
     ran = toolrt("run", work.parent / "calls.json", "--workspace", work, "--format", "json")
     assert ran.code == 0
@@ -38,7 +38,7 @@ def test_issue8_08_run_leaves_the_name_outside_alone_and_says_so(toolrt: Any, wo
     assert (work / "a.txt").read_text() == "mine\n"
 
 
-def test_issue8_08_run_and_undo_keep_hard_links_where_asked(toolrt: Any, work: Path) -> None:
+def test_run_and_undo_keep_hard_links_where_asked(toolrt: Any, work: Path) -> None:
     """With the option the file stays one, through the change and through its undo."""
     ran = toolrt("run", work.parent / "calls.json", "--workspace", work, "--keep-hard-links")
     assert (work.parent / "outside.txt").read_text() == "mine\n"
@@ -49,7 +49,7 @@ def test_issue8_08_run_and_undo_keep_hard_links_where_asked(toolrt: Any, work: P
 
 
 @pytest.mark.parametrize("way", ["undo", "restore"])
-def test_issue8_08_the_way_back_leaves_the_name_outside_alone(toolrt: Any, work: Path, way: str) -> None:
+def test_the_way_back_leaves_the_name_outside_alone(toolrt: Any, work: Path, way: str) -> None:
     """A link out of the directory that was made since the change keeps what it has, and the command says so."""
     ran = toolrt("run", work.parent / "calls.json", "--workspace", work)
     os.link(work / "a.txt", work.parent / "later.txt")

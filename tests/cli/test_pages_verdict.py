@@ -25,7 +25,7 @@ def _bar(page: Path) -> tuple[str, dict[str, str]]:
     return head, dict(zip(names, texts, strict=True))
 
 
-def test_issue8_34_litmus_page_says_what_is_wrong_and_how_to_run_it_again(toolrt: Any, tmp_path: Path) -> None:
+def test_litmus_page_says_what_is_wrong_and_how_to_run_it_again(toolrt: Any, tmp_path: Path) -> None:
     """The bug's outcome, the story, and a line that repeats the schedule."""
     page = tmp_path / "page.html"
     assert toolrt("litmus", "lost_update_2x1", "--html", page).code == 0
@@ -39,7 +39,7 @@ def test_issue8_34_litmus_page_says_what_is_wrong_and_how_to_run_it_again(toolrt
     assert again.schedule.short == rows["Schedule"]
 
 
-def test_issue8_34_litmus_page_of_a_right_program_says_what_was_shown(toolrt: Any, tmp_path: Path) -> None:
+def test_litmus_page_of_a_right_program_says_what_was_shown(toolrt: Any, tmp_path: Path) -> None:
     """Where nothing goes wrong the bar has the claim, and the schedule that is drawn can be run again."""
     page = tmp_path / "page.html"
     assert toolrt("litmus", "lock_2", "--html", page).code == 0
@@ -60,7 +60,7 @@ def test_page_says_what_a_replay_needs(toolrt: Any, tmp_path: Path, name: str, m
     assert str(eval(rows["Run it again"], {"sim": sim, "LITMUS": LITMUS}).value) == rows["Value"]
 
 
-def test_issue8_34_explore_page_names_the_law_and_the_replay_command(
+def test_explore_page_names_the_law_and_the_replay_command(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the order taken away the page says which law is broken; its command repeats it, and draws the same bar."""
@@ -84,9 +84,7 @@ def test_issue8_34_explore_page_names_the_law_and_the_replay_command(
     assert _bar(again) == (head, rows)
 
 
-def test_issue8_34_explore_page_of_a_pass_says_what_was_shown(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path
-) -> None:
+def test_explore_page_of_a_pass_says_what_was_shown(toolrt: Any, response: Path, shop: Path, tmp_path: Path) -> None:
     """The verdict is the exploration's, with its claim."""
     page = tmp_path / "page.html"
     assert toolrt("explore", response, "--workspace", shop, "--executions", 2, "--html", page).code == 0

@@ -110,6 +110,95 @@ def test_a_host_that_dies_ends_what_runs(tmp_path: Path) -> None:
     server.stderr.close()
 
 
+#: A server that offers one tool more, which holds a thread for longer than any test waits.
+WITH_A_THREAD = """
+import pathlib, sys, time
+from toolrt import tool
+from toolrt.cli import main
+from toolrt.cli.experiment import _offer
+
+@tool(safe=True)
+def hold(ctx, path: str) -> None:
+    pathlib.Path(path).write_text("begun")
+    time.sleep(1000)
+
+file_tools = _offer.file_tools
+_offer.file_tools = lambda files: [*file_tools(files), hold]
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def ended(server: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """What the server still says after the end of its input, long before any of the calls above would end."""
+    try:
+        return server.communicate(timeout=15)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.communicate()
+        raise
+
+
+def begun(path: Path) -> str:
+    """What stands in that file, once a line does."""
+    until = time.monotonic() + 60
+    while not path.exists() or not path.read_text().strip():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return path.read_text()
+
+
+def gone(pid: int) -> None:
+    """Return when that process has ended."""
+    until = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+@pytest.mark.parametrize("command", ["sleep 1000", "trap '' TERM; sleep 1000; sleep 1000"], ids=["obeys", "is killed"])
+def test_the_end_of_input_ends_what_runs_and_the_server(tmp_path: Path, command: str) -> None:
+    """Though the host still reads; the call is answered, and nothing of the command is left."""
+    server = start(tmp_path)
+    told(server, HELLO, call(1, "run_command", command=f"sleep 1000 & echo $! $$ > pids; {command}"))
+    heard(server)
+    pids = [int(pid) for pid in begun(tmp_path / "pids").split()]
+    out, err = ended(server)
+    assert (server.returncode, err.decode()) == (0, "")
+    assert text(json.loads(out)).startswith("[interrupted]")
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+def test_the_end_of_input_ends_the_server_while_a_thread_goes_on(tmp_path: Path) -> None:
+    """A thread cannot be ended, so the process is; a command that ran beside it ends as well."""
+    (tmp_path / "a.txt").write_text("one")
+    program = [sys.executable, "-c", WITH_A_THREAD, *command(tmp_path)[3:]]
+    server = subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+    told(server, HELLO, call(1, "hold", path=str(tmp_path / "held")))
+    told(server, call(2, "run_command", {"progressToken": 1}, command="tail -f a.txt"))
+    heard(server)
+    assert heard(server)["params"]["message"] == "one"
+    begun(tmp_path / "held")
+    [pid] = {
+        path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if ran(path, b"tail\0-f\0a.txt", tmp_path)
+    }
+    out, err = ended(server)
+    assert (server.returncode, err.decode()) == (0, "")
+    assert {text(json.loads(line)).split()[0] for line in out.splitlines()} == {"[interrupted]"}
+    gone(int(pid))
+
+
+def ran(path: Path, command: bytes, directory: Path) -> bool:
+    """Whether that is a process of this command in this directory."""
+    try:
+        return command in path.read_bytes() and os.readlink(path.with_name("cwd")) == str(directory)
+    except OSError:
+        return False
+
+
 @pytest.mark.slow
 def test_only_what_reads_is_offered_where_asked(tmp_path: Path) -> None:
     """And no command without a shell; standard input may be a file, too."""

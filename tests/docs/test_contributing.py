@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import runpy
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,18 +79,34 @@ def test_hooks_are_local() -> None:
     assert text.count("language: system") == text.count("- id:")
 
 
-def test_room_of_a_changed_file_has_its_tests_run() -> None:
-    """The fast session finds the folder of tests for each room, and for documents."""
-    nox = pytest.importorskip("nox", reason="it is not installed: pip install nox")
-    import runpy
-
-    assert nox
-    tests_for = runpy.run_path(str(ROOT / ".ci" / "noxfile.py"))["tests_for"]
+def test_room_of_a_changed_file_has_its_tests_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast session finds the folder of tests for each room, and its table names no room that is gone."""
+    # The table is held against the tree also where nox, which only runs it, is not installed.
+    monkeypatch.setitem(sys.modules, "nox", SimpleNamespace(session=lambda of: of, options=SimpleNamespace()))
+    noxfile = runpy.run_path(str(ROOT / ".ci" / "noxfile.py"))
+    for room, folder in noxfile["_TESTS"].items():
+        assert (ROOT / "toolrt" / room).is_dir() or (ROOT / "toolrt" / f"{room}.py").is_file(), room
+        assert (ROOT / "tests" / folder).is_dir(), folder
+    tests_for = noxfile["tests_for"]
     for room in (path.stem for path in (ROOT / "toolrt").iterdir() if path.suffix in ("", ".py")):
         if room not in ("__init__", "__main__", "__pycache__"):
             assert len(tests_for([f"toolrt/{room}/_file.py"])) == 1, room
     assert tests_for(["docs/index.md", "tests/sim/test_clock.py", "LICENSE"]) == ["tests/docs", "tests/sim"]
     assert tests_for(["tests/conftest.py"]) == []
+
+
+# Of the extra "cluster", and of the adapters, which are tested in environments of their own.
+_NOT_IN_DEV = {"agent_framework", "agents", "anthropic", "distributed", "langchain_core", "langgraph", "llama_index"}
+_NOT_IN_DEV |= {"openai", "pydantic_ai"}
+
+
+def test_what_tests_skip_without_comes_with_the_extra_for_developers() -> None:
+    """Where "dev" is installed no test is skipped for a module, but for those of extras that "dev" leaves out."""
+    wanted: set[str] = set()
+    for file in (ROOT / "tests").rglob("*.py"):
+        wanted.update(re.findall(r'importorskip\(\s*"(\w+)', file.read_text(encoding="utf-8")))
+    assert len(wanted) > 5
+    assert {name for name in wanted if importlib.util.find_spec(name) is None} <= _NOT_IN_DEV
 
 
 def test_conftests_leave_the_path_of_imports_alone() -> None:

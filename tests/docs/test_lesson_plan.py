@@ -83,7 +83,7 @@ def _document(page: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_issue8_35_commands_of_the_lesson_plan_run(clone: Path) -> None:
+def test_commands_of_the_lesson_plan_run(clone: Path) -> None:
     """Each ends well, in the order of the page; the pages for the class are games, and the notebook stays clean."""
     pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'toolrt[notebooks]'")
     run = [command for command in _commands() if not command.startswith(_NOT_RUN)]
@@ -98,7 +98,7 @@ def test_issue8_35_commands_of_the_lesson_plan_run(clone: Path) -> None:
 
 
 @pytest.mark.process
-def test_issue8_35_class_is_not_handed_the_failing_schedule(tmp_path: Path) -> None:
+def test_class_is_not_handed_the_failing_schedule(tmp_path: Path) -> None:
     """Every page that the plan makes is made with `--play`, and has neither a schedule that fails nor a verdict."""
     pages = [command for command in _commands() if "--html" in command]
     assert pages
@@ -116,7 +116,7 @@ def test_issue8_35_class_is_not_handed_the_failing_schedule(tmp_path: Path) -> N
         assert "Who runs next?" in page.read_text(encoding="utf-8")
 
 
-def test_issue8_35_installation_names_extras_that_exist() -> None:
+def test_installation_names_extras_that_exist() -> None:
     """What pip is told to install is there, and the extras have what the other commands need."""
     (install,) = [command for command in _commands() if "pip install" in command]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -133,7 +133,7 @@ def test_issue8_35_installation_names_extras_that_exist() -> None:
     assert lowest == [project["requires-python"].removeprefix(">=")]
 
 
-def test_issue8_35_figures_of_the_games_are_so() -> None:
+def test_figures_of_the_games_are_so() -> None:
     """The first program has as many classes, and as many wrong ones, as the plan says; the second has none."""
     classes, wrong = map(int, re.findall(r"(\d+) classes, (\d+) of them wrong", TEXT)[0])
     tree = Game(LITMUS["lost_update_2x1"]).tree()
@@ -155,7 +155,7 @@ def test_answers_to_the_class_are_so() -> None:
     assert (locked.executions, list(locked.outcomes)) == (6, [2])
 
 
-def test_issue8_35_minutes_add_up() -> None:
+def test_minutes_add_up() -> None:
     """The parts of the lesson follow each other and last 90 minutes."""
     rows = re.findall(r"^\| (\d):(\d\d) \| (\d+) \|", TEXT, re.MULTILINE)
     now = 0
@@ -166,7 +166,7 @@ def test_issue8_35_minutes_add_up() -> None:
     assert "One lesson of 90 minutes" in TEXT
 
 
-def test_issue8_35_sections_and_exercises_are_there() -> None:
+def test_sections_and_exercises_are_there() -> None:
     """Sections and exercises that the plan names are in the notebooks it names."""
     first = _cells("01-why-timing-must-not-decide.ipynb", "markdown")
     lesson = TEXT.split("## One lesson")[1].split("## Four lessons")[0]
@@ -191,7 +191,7 @@ def test_issue8_35_sections_and_exercises_are_there() -> None:
         assert notebook in TEXT
 
 
-def test_issue8_35_what_goes_wrong_in_a_notebook_goes_wrong_so(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_a_notebook_goes_wrong_so(tmp_path: Path) -> None:
     """An await before `%autoawait trio` holds, and a simulation inside a cell with await, raise what the plan says."""
     nbclient = pytest.importorskip("nbclient", reason="it is not installed: pip install 'toolrt[notebooks]'")
     nbformat = pytest.importorskip("nbformat", reason="it is not installed: pip install 'toolrt[notebooks]'")

@@ -6,13 +6,16 @@ from types import ModuleType
 import pytest
 
 from toolrt.interop import read_response, render_results, render_tools
-from toolrt.model import Outcome, ToolCall, ToolResult, tool
+from toolrt.model import File, Image, Outcome, ToolCall, ToolResult, tool
 
 pydantic = pytest.importorskip("pydantic", reason="pydantic, which both SDKs bring, is not installed")
 
 RESULTS = [
     ToolResult("a", 0, "lookup", Outcome.OK, "text"),
     ToolResult("b", 1, "lookup", Outcome.ERROR, {"part": 1}, "it failed"),
+    ToolResult(
+        "c", 2, "lookup", Outcome.OK, ["a", Image(b"png", "image/png"), File(b"%PDF", "application/pdf"), File(b"x")]
+    ),
 ]
 
 
@@ -33,7 +36,7 @@ def assert_fits(type_: object, value: object) -> None:
     """The value is of that request type, and no key of it is unknown there."""
     adapter = pydantic.TypeAdapter(type_)
     checked = adapter.validate_python(value, extra="forbid")
-    assert adapter.dump_python(checked) == value
+    assert adapter.dump_python(checked, mode="json") == value
 
 
 def test_anthropic_message_is_read() -> None:

@@ -1,4 +1,4 @@
-"""Plugins: how `load` finds them, the error for a missing one, and their former paths."""
+"""Plugins: how `load` finds them, and the error for a missing one."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ import importlib
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
-from typing import Any
 
 import pytest
 
 import toolrt
 from toolrt import plugins
 from toolrt.errors import InputRefused, MissingExtra
-
-#: The former path of each plugin.
-FORMER = {
-    "toolrt.services.code": "code",
-    "toolrt.services.lsp": "lsp",
-    "toolrt.services.telemetry": "otel",
-    "toolrt.interop.mcp": "mcp",
-}
 
 
 def fresh(program: str) -> None:
@@ -44,59 +35,11 @@ def test_a_built_in_plugin_is_found_without_metadata(monkeypatch: pytest.MonkeyP
 @pytest.mark.process
 def test_no_plugin_is_imported_before_its_first_use() -> None:
     """All rooms together import none of them."""
-    rooms = "interop, invariants, lab, plugins, runtime, services, sim, trace, view, workspace"
+    rooms = "interop, invariants, plugins, runtime, services, sim, trace, view, workspace"
     fresh(
         f"import sys; from toolrt import {rooms}\n"
         "assert not [name for name in sys.modules if name.startswith('toolrt.plugins.')]\n"
         "plugins.otel; assert 'toolrt.plugins.otel' in sys.modules and 'toolrt.plugins.code' not in sys.modules"
-    )
-
-
-@pytest.mark.parametrize("former", FORMER)
-def test_a_former_path_gives_the_same_names(former: str) -> None:
-    """Each name of the plugin is the same object at the old path, however that is imported."""
-    plugin = plugins.load(FORMER[former])
-    room, _, last = former.rpartition(".")
-    assert getattr(importlib.import_module(room), last).__all__ == plugin.__all__
-    assert importlib.import_module(former).__all__ == plugin.__all__
-    given: dict[str, Any] = {}
-    exec(f"from {former} import *", given)
-    for name in plugin.__all__:
-        assert given[name] is getattr(plugin, name) is getattr(importlib.import_module(former), name)
-    with pytest.raises(AttributeError, match=f"module '{former}' has no attribute '__path__'"):
-        importlib.import_module(former).__path__  # noqa: B018
-    with pytest.raises(AttributeError, match="no attribute 'absent'"):
-        importlib.import_module(former).absent  # noqa: B018
-
-
-PROGRAMS = [
-    "from toolrt import services; services.code.CodeIndex; services.lsp.LanguageServers; services.telemetry.Counts",
-    "import toolrt; toolrt.services.code.skeleton; toolrt.interop.mcp.connect",
-    "import toolrt.services.code; toolrt.services.code.LANGUAGES",
-    "import toolrt.services.telemetry as telemetry; telemetry.OtelSpans",
-    "from toolrt.services import code, lsp, telemetry; code.Graph; lsp.Checked; telemetry.JsonLines",
-    "from toolrt.services import *; code.CodeIndex; lsp.LanguageServer; shell_tool",
-    "from toolrt.services.code import CodeIndex, skeleton",
-    "from toolrt.services.lsp import LanguageServer, LanguageServers",
-    "from toolrt.services.telemetry import Counts, JsonLines, Telemetry",
-    "from toolrt.interop import mcp; mcp.McpServer('x', ['y'])",
-    "from toolrt.interop.mcp import connect",
-    "import toolrt.interop.mcp; toolrt.interop.mcp.Offered",
-    # Importing the old path imports no plugin.
-    *(f"import {former}; assert not [name for name in sys.modules if 'toolrt.plugins.' in name]" for former in FORMER),
-]
-
-
-@pytest.mark.process
-def test_a_former_path_works_in_a_fresh_interpreter() -> None:
-    """What programs and documents wrote before still runs, whatever was imported first."""
-    fresh(
-        "import attrs, os, sys, trio\n"  # these alone, so that the programs start sooner
-        f"for program in {PROGRAMS!r}:\n"
-        "    if os.fork() == 0:\n"
-        "        exec(program)\n"
-        "        os._exit(0)\n"
-        "    assert os.wait()[1] == 0, program\n"
     )
 
 

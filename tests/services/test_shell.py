@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.services._shells import Answer, Run, calls_of
 from toolrt import (
-    EVERYTHING,
+    WRITE,
     Allow,
     ApprovalRequest,
+    Claim,
     Deny,
     MemoryDisk,
     Outcome,
@@ -26,10 +27,12 @@ from toolrt import (
     Runtime,
     State,
     ToolCall,
+    ToolContext,
     ToolResult,
     Workspace,
     partition,
     services,
+    tool,
 )
 from toolrt.errors import DefinitionRefused
 from toolrt.services._output import Captured
@@ -101,11 +104,68 @@ def test_command_that_only_reads_shares_a_lane_and_others_do_not(workspace: Work
 
 
 def test_claims_of_commands(workspace: Workspace) -> None:
-    """READ on all of the workspace, wherever it starts; or everything."""
-    tool = services.shell_tool(workspace)
-    read = tool.claims_for({"command": "ls"}, State(working_dir="src"))
+    """READ or WRITE on all files of the workspace, wherever it starts; nothing else that its table orders."""
+    command = services.shell_tool(workspace)
+    read = command.claims_for({"command": "ls"}, State(working_dir="src"))
     assert {str(claim) for claim in read} == {"read file/**", "read links/**"}
-    assert tool.claims_for({"command": "make"}, State()) == (EVERYTHING,)
+    writes = command.claims_for({"command": "make"}, State())
+    assert {str(claim) for claim in writes} == {"write file/**", "write links/**"}
+
+
+async def test_command_holds_up_other_batches_only_in_files(workspace: Workspace) -> None:
+    """A tool of the workspace's that claims something else runs beside it; an edit of another batch waits."""
+    go_on, order = trio.Event(), list[str]()
+
+    @tool(schema=None, claims=[Claim("notes", WRITE)], owner=workspace)
+    async def note(ctx: ToolContext) -> None:
+        order.append("note")
+        go_on.set()
+
+    class Slow(services.RecordedShell):
+        async def run(self, *args: Any, **options: Any) -> Any:
+            order.append("command")
+            await go_on.wait()
+            order.append("command ends")
+            return await super().run(*args, **options)
+
+    shell = services.shell_tool(workspace, shell=Slow({"make": services.Recorded()}))
+    runtime = Runtime(Registry([*workspace.tools(), note, shell]))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(runtime.run, calls_of("make"))
+        while "command" not in order:  # noqa: ASYNC110  no event tells of it
+            await trio.lowlevel.checkpoint()
+        nursery.start_soon(runtime.run, [ToolCall("n", "note")])
+        await runtime.run([ToolCall("w", "write_file", {"path": "a.txt", "content": "1"})])
+        order.append("written")
+    assert order == ["command", "note", "command ends", "written"]
+
+
+async def test_command_that_waits_for_a_person_holds_up_no_other_batch(workspace: Workspace) -> None:
+    """It takes its tickets when it is allowed to run; later calls of its own batch wait for it."""
+    answered, order = trio.Event(), list[str]()
+
+    async def approve(request: ApprovalRequest) -> bool:
+        if request.name == "run_command":
+            order.append("asked")
+            await answered.wait()
+        return True
+
+    shell = services.shell_tool(workspace, shell=services.RecordedShell({"make": services.Recorded()}))
+    runtime = Runtime(Registry([*workspace.tools(), shell]), approve=approve)
+    edit = ToolCall("w", "write_file", {"path": "a.txt", "content": "1"})
+
+    async def waits() -> None:
+        done = await runtime.run([*calls_of("make"), edit])
+        order.extend(result.outcome.value for result in done.results)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(waits)
+        while not order:  # noqa: ASYNC110  no event tells of it
+            await trio.lowlevel.checkpoint()
+        done = await runtime.run([ToolCall("w", "write_file", {"path": "b.txt", "content": "1"})])
+        order.append(f"other {done.results[0].outcome.value}")
+        answered.set()
+    assert order == ["asked", "other ok", "ok", "ok"]
 
 
 @pytest.mark.process

@@ -103,18 +103,6 @@ def test_order_of_by_claims_is_within_that_of_by_safety_and_serial(calls: list[l
         assert all(some <= all_ for some, all_ in zip(less, more, strict=True))
 
 
-@settings(max_examples=20)
-@given(calls=_BATCHES, policy=st.sampled_from(_RIGHT))
-def test_makespan_with_early_runs_is_between_critical_path_and_without(
-    calls: list[lab.TimedCall], policy: LanePolicy
-) -> None:
-    """Without a limit an early run never costs time, and none makes a conflict disappear."""
-    early, plain = lab.ran_under(calls, policy, speculate=True), lab.ran_under(calls, policy)
-    assert lab.critical_path(calls) <= early.makespan <= plain.makespan
-    assert early.overlapping(calls) == []
-    assert plain.runs == len(calls) <= early.runs
-
-
 @pytest.mark.parametrize("name", lab.WORKLOADS)
 def test_workload_draws_the_same_batches_by_seed(name: str) -> None:
     """The same seed gives the same calls, another one gives others; sums of durations are exact."""

@@ -29,7 +29,7 @@ class Box:
     n = 0
 
 
-def test_issue8_32_a_safe_tool_that_loses_updates_of_a_watched_dict_is_broken() -> None:
+def test_a_safe_tool_that_loses_updates_of_a_watched_dict_is_broken() -> None:
     """A write of a watched dict is seen, whether the dict belongs to the tool's maker or to the module."""
     outside = sim.watch({"n": 0}, name="outside")
     assert "safe" in promises_of(check_tool(_bump(outside, safe=True), [{}]))
@@ -39,7 +39,7 @@ def test_issue8_32_a_safe_tool_that_loses_updates_of_a_watched_dict_is_broken() 
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_issue8_32_watched_objects_and_lists_are_seen(named: bool) -> None:
+def test_watched_objects_and_lists_are_seen(named: bool) -> None:
     """A safe tool that changes an attribute of a watched object, or appends to a watched list, is broken."""
     name = {"name": "shared"} if named else {}
 
@@ -68,7 +68,7 @@ def test_issue8_32_watched_objects_and_lists_are_seen(named: bool) -> None:
     assert "safe" in promises_of(check_tool(items, [{}]))
 
 
-def test_issue8_32_a_safe_tool_that_reads_a_watched_dict_is_kept() -> None:
+def test_a_safe_tool_that_reads_a_watched_dict_is_kept() -> None:
     """Looking at shared memory that nothing changes is no broken promise."""
 
     def make() -> Any:
@@ -85,7 +85,7 @@ def test_issue8_32_a_safe_tool_that_reads_a_watched_dict_is_kept() -> None:
 
 
 @pytest.mark.parametrize("claims", [[Claim("total", READ)], [Claim("other", READ)], []])
-def test_issue8_32_a_cell_that_is_written_without_a_write_claim_is_broken(claims: list[Claim]) -> None:
+def test_a_cell_that_is_written_without_a_write_claim_is_broken(claims: list[Claim]) -> None:
     """A tool that changes a cell and claims nothing for writing is broken, also where there is no workspace."""
 
     def make() -> Any:
@@ -105,7 +105,7 @@ def test_issue8_32_a_cell_that_is_written_without_a_write_claim_is_broken(claims
     assert "total" in str(broken[0])
 
 
-def test_issue8_32_calls_that_may_overlap_and_touch_one_cell_are_broken() -> None:
+def test_calls_that_may_overlap_and_touch_one_cell_are_broken() -> None:
     """WRITE claims by name do not cover a cell that all names share, although every answer is the same."""
 
     def make() -> Any:
@@ -125,7 +125,7 @@ def test_issue8_32_calls_that_may_overlap_and_touch_one_cell_are_broken() -> Non
     assert "total" in str(broken[0])
 
 
-def test_issue8_32_a_writer_beside_a_reader_is_broken() -> None:
+def test_a_writer_beside_a_reader_is_broken() -> None:
     """Two inputs must conflict if one writes what the other reads; each alone is kept."""
 
     def make(covered: bool) -> Any:
@@ -150,7 +150,7 @@ def test_issue8_32_a_writer_beside_a_reader_is_broken() -> None:
     assert check_tool(lambda: make(True), inputs) == []
 
 
-def test_issue8_32_cells_that_claims_keep_apart_are_kept() -> None:
+def test_cells_that_claims_keep_apart_are_kept() -> None:
     """A tool with a cell for each name, claimed by name, has nothing broken."""
 
     def make() -> Any:
@@ -168,7 +168,7 @@ def test_issue8_32_cells_that_claims_keep_apart_are_kept() -> None:
     assert check_tool(make, [{"name": "a"}, {"name": "b"}]) == []
 
 
-def test_issue8_32_two_calls_at_once_are_compared_with_the_same_two_in_sequence() -> None:
+def test_two_calls_at_once_are_compared_with_the_same_two_in_sequence() -> None:
     """What nothing reports is seen where two calls at once leave it otherwise than one after the other."""
 
     def make() -> Any:
@@ -202,7 +202,7 @@ def _credit(*, claimed: bool = False, declared: bool = False) -> Any:
     return credit
 
 
-def test_issue8_22_check_tool_names_what_claims_look_at() -> None:
+def test_check_tool_names_what_claims_look_at() -> None:
     """Claims that look at a cell that nothing claims or declares are reported by the name of law 17."""
     broken = check_tool(_credit, [{}])
     assert promises_of(broken) == ["claims_hold"]
@@ -213,7 +213,7 @@ def test_issue8_22_check_tool_names_what_claims_look_at() -> None:
 
 
 @pytest.mark.parametrize("inputs", [[{"to": "bob"}, {}], [{}, {"to": "bob"}]])
-def test_issue8_22_check_tool_sees_claims_that_another_call_changes(inputs: Any) -> None:
+def test_check_tool_sees_claims_that_another_call_changes(inputs: Any) -> None:
     """Claims that look at a plain dict are reported where a call that does not conflict changes their answer."""
 
     def make() -> Any:
@@ -237,7 +237,7 @@ def test_issue8_22_check_tool_sees_claims_that_another_call_changes(inputs: Any)
 
 
 @pytest.mark.parametrize("wrong", ["raises", "changes", "no claims"])
-def test_issue8_22_a_look_that_keeps_no_promise_is_broken(wrong: str) -> None:
+def test_a_look_that_keeps_no_promise_is_broken(wrong: str) -> None:
     """A ``claims_after`` that raises, gives no claims, or answers otherwise the second time breaks "claims"."""
     asked: list[int] = []
 

@@ -14,6 +14,7 @@ from toolrt.model import Outcome
 from toolrt.testing import Mix, Scripted, completion_orders, schedules, simulate, tool_mixes
 
 PATIENT = settings(max_examples=2_000, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+QUICK = settings(PATIENT, phases=[Phase.generate])  # what is found is not shrunk
 
 
 def _drawn_with(outcome: Outcome, how: settings) -> Mix:
@@ -25,7 +26,7 @@ def _drawn_with(outcome: Outcome, how: settings) -> Mix:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_mixes_reach_every_outcome(outcome: Outcome) -> None:
     """Each of the eight outcomes is drawn."""
-    _drawn_with(outcome, settings(PATIENT, phases=[Phase.generate]))
+    _drawn_with(outcome, QUICK)
 
 
 @pytest.mark.slow
@@ -70,7 +71,7 @@ def test_knobs_turn_off_what_they_name(knobs: dict[str, Any], seen: Any) -> None
         assert not any(seen(call) for call in mix.calls)
 
     never()
-    find(tool_mixes(), lambda mix: any(seen(call) for call in mix.calls), settings=PATIENT)
+    find(tool_mixes(), lambda mix: any(seen(call) for call in mix.calls), settings=QUICK)
 
 
 @settings(PATIENT, max_examples=60)

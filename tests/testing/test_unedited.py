@@ -369,3 +369,21 @@ async def test_clock():
     assert code == 0, output
     assert "undecided         1" in output, output
     assert "failed            0" in output, output
+
+
+def test_unedited_counts_a_failure_after_the_test_as_pytest_does(inner: Inner) -> None:
+    """A test whose executions pass and whose teardown fails is failed in the summary, too."""
+    text = """
+import pytest
+
+@pytest.fixture(scope="module")
+def closing():
+    yield
+    raise ValueError("not closed")
+
+async def test_passes(closing):
+    pass
+"""
+    code, output = inner(text, "-p", "no:cacheprovider", "--explore")
+    assert code == 1
+    assert (table(output)["explored"], table(output)["failed"]) == (0, 1)

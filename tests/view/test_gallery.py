@@ -62,10 +62,11 @@ def test_filters_say_which_programs_are_shown(tab: Any) -> None:
 def test_progress_comes_back_to_the_index(tab: Any) -> None:
     """What was played is solved when the player returns, by the link or by the browser's own way back."""
     tab.get_by_role("link", name="lost_update_2x1").click()
+    tab.wait_for_url("**/lost_update_2x1.html*")  # its script listens to keys once the page is loaded
     for key in ("1", "2", "1"):
         tab.keyboard.press(key)
     tab.get_by_role("link", name="All programs").click()
-    tab.locator("#count").wait_for()
+    tab.wait_for_url("**/index.html*")
     assert tab.locator("#count").text_content() == "4 programs shown of 4; 1 solved."
     assert "1 of 4 classes seen" in tab.locator(".card.solved .seen").text_content()
     tab.locator("#state").select_option("solved")
@@ -83,10 +84,11 @@ def test_progress_is_carried_where_the_browser_keeps_none(tab: Any) -> None:
     tab.reload()
     assert "keeps no progress" in tab.locator("#kept").text_content()
     tab.get_by_role("link", name="lock_2").click()
+    tab.wait_for_url("**/lock_2.html*")
     assert tab.locator("#kept").is_visible()
     tab.keyboard.press("p")
     tab.get_by_role("link", name="All programs").click()
-    tab.locator("#count").wait_for()
+    tab.wait_for_url("**/index.html*")
     assert tab.locator("#count").text_content() == "4 programs shown of 4; 1 solved."
 
 

@@ -77,7 +77,7 @@ def _rows(tab: Any) -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_issue8_33_times_on_the_page_are_those_of_explain(opened: Open, width: int) -> None:
+def test_times_on_the_page_are_those_of_explain(opened: Open, width: int) -> None:
     """The time that a reader sees beside each step is the one that `explain()` prints for it."""
     failure = sim.explore(sleeps, sim.DPOR(), lambda execution: execution.value == 3).failures[0]
     told = _told(failure.explain())
@@ -92,7 +92,7 @@ def test_issue8_33_times_on_the_page_are_those_of_explain(opened: Open, width: i
     assert seen == told
 
 
-def test_issue8_33_times_stand_in_their_rows_on_both_sides_and_after_scrolling(opened: Open) -> None:
+def test_times_stand_in_their_rows_on_both_sides_and_after_scrolling(opened: Open) -> None:
     """With two schedules side by side, and scrolled sideways, number and time still stand beside their step."""
     failure = sim.explore(may_sleep, sim.Exhaustive(), lambda execution: execution.value == 2).failures[0]
     told = _told(failure.explain())
@@ -106,7 +106,7 @@ def test_issue8_33_times_stand_in_their_rows_on_both_sides_and_after_scrolling(o
     assert [row["number"] for row in passes] == [str(row["step"]) for row in passes]
 
 
-def test_issue8_33_highlight_covers_the_row_of_its_step_and_no_other(opened: Open) -> None:
+def test_highlight_covers_the_row_of_its_step_and_no_other(opened: Open) -> None:
     """The present step's number and time have the highlight's colour, and those of the other steps have not."""
     failure = sim.explore(sleeps, sim.DPOR(), lambda execution: execution.value == 3).failures[0]
     tab = opened(failure.show(), reduced_motion="reduce")
@@ -119,7 +119,7 @@ def test_issue8_33_highlight_covers_the_row_of_its_step_and_no_other(opened: Ope
         assert all(here["colours"][0] not in row["colours"] for row in rows if not row["here"])
 
 
-def test_issue8_33_head_of_the_time_column_stands_beside_that_of_the_steps(opened: Open) -> None:
+def test_head_of_the_time_column_stands_beside_that_of_the_steps(opened: Open) -> None:
     """Both heads are at the same height, above the first row."""
     tab = opened(sim.run(sleeps).show())
     boxes = [tab.locator(".heads > .number", has_text=text).bounding_box() for text in ("step", "time")]

@@ -50,7 +50,7 @@ def _replayed(line: str) -> str:
     return line.split('"')[1]
 
 
-def test_issue8_34_page_of_a_failure_says_what_failed(opened: Open) -> None:
+def test_page_of_a_failure_says_what_failed(opened: Open) -> None:
     """Violations, value, program, schedule and the line that runs it again stand above the steps."""
     failure = _failure()
     tab = opened(failure.show())
@@ -67,7 +67,7 @@ def test_issue8_34_page_of_a_failure_says_what_failed(opened: Open) -> None:
     assert tab.title() == "lost_update: lost update of x"
 
 
-def test_issue8_34_page_tells_of_the_schedule_that_it_shows() -> None:
+def test_page_tells_of_the_schedule_that_it_shows() -> None:
     """`view.show(failure)` draws the execution as it was found, and its bar has that schedule."""
     report = sim.explore(traces.lost_update, sim.Random(sim.RandomWalk(seed=3), 50), _loses)
     failure = max(report.failures, key=lambda failure: failure.schedule.switches)
@@ -77,7 +77,7 @@ def test_issue8_34_page_tells_of_the_schedule_that_it_shows() -> None:
     assert failure.minimal.short in failure.show().html
 
 
-def test_issue8_34_page_of_a_deadlock_says_who_waits(opened: Open) -> None:
+def test_page_of_a_deadlock_says_who_waits(opened: Open) -> None:
     """An error stands there in full, on its lines; there is no value then."""
     failure = _failure(deadlock, None)
     rows = _rows(opened(failure.show()))
@@ -95,14 +95,14 @@ def test_issue8_34_page_of_a_deadlock_says_who_waits(opened: Open) -> None:
         (lambda: traces.lost_update(), "<lambda> (test_page_verdict.py:"),
     ],
 )
-def test_issue8_34_program_is_named_whatever_it_is(program: Any, said: str) -> None:
+def test_program_is_named_whatever_it_is(program: Any, said: str) -> None:
     """A program that is wrapped is named by what it wraps, and by the line where that begins."""
     named = dict(_failure(program).about)["Program"]
     assert said in named
     assert "0x" not in named
 
 
-def test_issue8_34_page_of_a_batch_says_which_law_is_broken(opened: Open) -> None:
+def test_page_of_a_batch_says_which_law_is_broken(opened: Open) -> None:
     """A page that opens with calls has the bar too, with a law's sentence and what was seen instead."""
     from toolrt.invariants import Violation
 
@@ -115,7 +115,7 @@ def test_issue8_34_page_of_a_batch_says_which_law_is_broken(opened: Open) -> Non
     assert dict(_rows(tab))["Program"].startswith("batch_of_calls (_traces.py:")
 
 
-def test_issue8_34_many_violations_do_not_hide_the_replay_line(opened: Open) -> None:
+def test_many_violations_do_not_hide_the_replay_line(opened: Open) -> None:
     """Of twelve violations one stands above the line that runs it again, the others below it."""
     tab = opened(_failure(check=lambda execution: [f"number {number}\nis wrong" for number in range(12)]).show())
     names = [name for name, _ in _rows(tab)]
@@ -124,7 +124,7 @@ def test_issue8_34_many_violations_do_not_hide_the_replay_line(opened: Open) -> 
     assert line["y"] + line["height"] <= bar["y"] + bar["height"]
 
 
-def test_issue8_34_exercise_says_what_is_wrong_with_the_answer(opened: Open) -> None:
+def test_exercise_says_what_is_wrong_with_the_answer(opened: Open) -> None:
     """The page of a grade has the finding, so that it can be handed on alone."""
     execution = sim.run(traces.lost_update, sim.Choices())
     finding = lab.Finding(False, "two tasks add one each", "it ended in 1", execution)
@@ -137,7 +137,7 @@ def test_issue8_34_exercise_says_what_is_wrong_with_the_answer(opened: Open) -> 
 @pytest.mark.parametrize(
     "text", [_BAD, "{{script}}{{document}}", "a\u202eb\x1b[31m\x00", "\ud800", "&lt;&amp;", "x" * 10**6]
 )
-def test_issue8_34_hostile_text_is_text(opened: Open, text: str) -> None:
+def test_hostile_text_is_text(opened: Open, text: str) -> None:
     """What a check, a value or an error says is shown as text and runs nothing."""
 
     async def hostile() -> str:
@@ -160,7 +160,7 @@ def test_issue8_34_hostile_text_is_text(opened: Open, text: str) -> None:
     assert not any(character in "".join(rows.values()) for character in "\u202e\x1b\x00")
 
 
-def test_issue8_34_what_is_cut_says_how_much() -> None:
+def test_what_is_cut_says_how_much() -> None:
     """A long text ends with the number of characters that are left out; a line to be copied is kept whole."""
     html = view.show(traces.recorded("lost"), about=[("FAIL", "x" * 1_000), ("Value", "y" * 5_000)]).html
     assert "(+700 characters)" in html
@@ -172,7 +172,7 @@ def test_issue8_34_what_is_cut_says_how_much() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_issue8_34_bar_fits_beside_the_steps(opened: Open, width: int, scheme: str) -> None:
+def test_bar_fits_beside_the_steps(opened: Open, width: int, scheme: str) -> None:
     """However much there is to say, nothing sticks out, the steps stay in view and every row can be reached."""
     about = [("FAIL", "w" * 250), *(("Violation", "longword" * 40) for _ in range(30)), ("Run it again", "r" * 900)]
     tab = opened(view.show(*traces.lost_and_kept(), about=about), width=width, color_scheme=scheme)
@@ -196,7 +196,7 @@ def test_issue8_34_bar_fits_beside_the_steps(opened: Open, width: int, scheme: s
     assert not tab.locator("#verdict dl").is_visible()
 
 
-def test_issue8_34_bar_can_be_read_without_scripts(opened: Open) -> None:
+def test_bar_can_be_read_without_scripts(opened: Open) -> None:
     """Where no script runs the page still says what failed and how to run it again."""
     failure = _failure()
     tab = opened(failure.show(), java_script_enabled=False)
@@ -204,13 +204,13 @@ def test_issue8_34_bar_can_be_read_without_scripts(opened: Open) -> None:
     assert "an addition was lost" in tab.locator("#verdict").inner_text()
 
 
-def test_issue8_34_page_without_a_verdict_has_no_bar() -> None:
+def test_page_without_a_verdict_has_no_bar() -> None:
     """A trace says nothing of right and wrong, and neither does its page."""
     assert 'id="verdict"' not in view.show(traces.recorded("lost")).html
 
 
 @pytest.mark.parametrize("about", ["FAIL", [("FAIL",)], [("FAIL", 1)], ["ab"], 7])
-def test_issue8_34_what_is_no_verdict_is_refused(about: Any) -> None:
+def test_what_is_no_verdict_is_refused(about: Any) -> None:
     """The bar is made of pairs of texts."""
     with pytest.raises(DefinitionRefused, match="pairs of two texts"):
         view.show(traces.recorded("lost"), about=about)

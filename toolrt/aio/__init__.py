@@ -6,6 +6,17 @@ A guest Trio run inside the event loop, in its own thread, runs the batches: see
 from toolrt.aio._batch import AsyncioBatch, call, open_batch, run
 from toolrt.aio._bridge import on_loop, tool
 from toolrt.aio._guest import close
-from toolrt.aio._order import CallOrder, PlacedCall
+from toolrt.aio._order import BehindApproval, CallOrder, PlacedCall
 
-__all__ = ["AsyncioBatch", "CallOrder", "PlacedCall", "call", "close", "on_loop", "open_batch", "run", "tool"]
+__all__ = [
+    "AsyncioBatch",
+    "BehindApproval",
+    "CallOrder",
+    "PlacedCall",
+    "call",
+    "close",
+    "on_loop",
+    "open_batch",
+    "run",
+    "tool",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -23,13 +23,16 @@ __all__ = ["AsyncioBatch", "call", "open_batch", "run"]
 T = TypeVar("T")
 
 
-async def run(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
+async def run(
+    runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None, *, owner: Hashable | None = None
+) -> BatchOutcome:
     """Run `calls` as one batch from asyncio, and give one result for each, in call order, and the state they leave.
 
     Args:
         runtime: whose tools, lanes and limit are used; one runtime serves any number of tasks at once.
         calls: of one model response, in call order.
         state: the state the first lane starts from; the empty one by default.
+        owner: whose batch it is: see `Runtime.run`.
 
     Raises:
         asyncio.CancelledError: the task was cancelled; the batch was cancelled by its laws, and nothing of it runs any
@@ -49,7 +52,7 @@ async def run(runtime: Runtime, calls: Sequence[ToolCall], state: State | None =
     _checked(runtime, Runtime)
     guest = here()
     await guest.begin()
-    return await guest.run(functools.partial(for_asyncio(runtime).run, calls, state))
+    return await guest.run(functools.partial(for_asyncio(runtime).run, calls, state, owner=owner))
 
 
 async def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
@@ -119,7 +122,7 @@ class AsyncioBatch(Batch):
         super().__init__(batch._engine)
         self._guest = guest
         self._inner = batch
-        self._call: TrioCall[None] = TrioCall(self._hold)
+        self._call: TrioCall[None] = TrioCall(self._hold, keeps_turn=True)
         self._is_open = False
         #: Set when the block is left; by the exception in `_error`, if there is one.
         self._is_left = trio.Event()
@@ -164,6 +167,8 @@ class AsyncioBatch(Batch):
             raise
         if not self._is_open:
             await self._call.ended()
+        # What the block submits before it first waits comes before the calls of tasks that came later.
+        self._guest.loop.call_soon(self._call.pass_turn)
         return self
 
     async def __aexit__(

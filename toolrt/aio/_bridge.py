@@ -25,6 +25,7 @@ from toolrt.model import Tool
 from toolrt.model import tool as trio_tool
 from toolrt.model._callable import set_bridge
 from toolrt.runtime import Runtime
+from toolrt.runtime._caller import RUNNING_CALL
 
 __all__ = ["either", "either_awaited", "for_asyncio", "on_loop", "tool"]
 
@@ -47,8 +48,21 @@ def on_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Co
 
     @functools.wraps(function)
     async def bridged(*args: Any, **named: Any) -> T:
+        has_begun = False
+
+        async def run() -> T:
+            nonlocal has_begun
+            has_begun = True
+            return await function(*args, **named)
+
         guest = _guest_of_batch()
-        return await _task_ended(guest, guest.loop.create_task(function(*args, **named)))
+        try:
+            return await _ended(guest, lambda: guest.loop.create_task(run()))
+        except trio.Cancelled:
+            call = RUNNING_CALL.get()
+            if not has_begun and call is not None and getattr(call.tool, "function", None) is bridged:
+                call.has_begun = False
+            raise
 
     return bridged
 
@@ -91,7 +105,7 @@ def either(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def asked(*args: Any, **named: Any) -> Any:
         answer = function(*args, **named)
-        return _either(_wrapped(answer)) if inspect.isawaitable(answer) else answer
+        return _LateAnswer(answer) if inspect.isawaitable(answer) else answer
 
     of_lane = getattr(function, "for_lane", None)
     if of_lane is not None:
@@ -120,16 +134,20 @@ def _guest_of_batch() -> Guest:
 
 
 @trio.lowlevel.enable_ki_protection
-async def _task_ended(guest: Guest, task: asyncio.Task[T]) -> T:
-    """Wait, in Trio, for the asyncio `task`, and give what it gives.
+async def _ended(guest: Guest, make: Callable[[], asyncio.Task[T]]) -> T:
+    """Wait, in Trio, for the asyncio task that `make` makes, and give what the task gives.
+
+    A loop with a task factory makes it, outside of Trio's tick: an eager task takes its first step there, and what
+    looks for the library that runs it, as anyio does, finds asyncio.
 
     Raises:
-        trio.Cancelled: the Trio task was cancelled, and the asyncio task has ended by it.
+        trio.Cancelled: the Trio task was cancelled, and the asyncio task has ended by it, or was not made.
         MisuseError: the loop was closed while the task ran.
 
     Checkpoint: always.
     """
     waits = trio.lowlevel.current_task()
+    made: list[asyncio.Task[T]] = []
     cancel: list[Callable[[], Any]] = []
 
     def go_on(result: outcome.Outcome[None]) -> None:
@@ -140,20 +158,32 @@ async def _task_ended(guest: Guest, task: asyncio.Task[T]) -> T:
     def let_go() -> None:
         go_on(outcome.Error(MisuseError("the asyncio event loop was closed while this tool ran on it")))
 
+    def begin() -> None:
+        if let_go in guest.bridges:
+            try:
+                made.append(make())
+            except BaseException as error:  # noqa: ASYNC103  the Trio task raises it
+                go_on(outcome.Error(error))
+            else:
+                made[0].add_done_callback(lambda _: go_on(outcome.Value(None)))
+
     def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
-        if guest.is_orphan:  # the asyncio task can end no more
+        if guest.is_orphan or not made:  # the asyncio task can end no more, or is not made
             guest.bridges.discard(let_go)
             return trio.lowlevel.Abort.SUCCEEDED
         cancel.append(raise_cancel)
-        task.cancel()
+        made[0].cancel()
         return trio.lowlevel.Abort.FAILED
 
     guest.bridges.add(let_go)
-    task.add_done_callback(lambda _: go_on(outcome.Value(None)))
+    if guest.loop.get_task_factory() is None:
+        begin()
+    else:
+        guest.loop.call_soon(begin)
     await trio.lowlevel.wait_task_rescheduled(abort)
-    if task.cancelled() and cancel:
+    if made[0].cancelled() and cancel:
         cancel[0]()
-    return task.result()
+    return made[0].result()
 
 
 class _Rest:
@@ -203,7 +233,7 @@ async def _either(inner: Coroutine[Any, Any, Any]) -> Any:
         asyncio._leave_task(guest.loop, task)
     if first is None or hasattr(first, "_asyncio_future_blocking"):
         rest.first.append(first)
-        return await _task_ended(guest, task)
+        return await _ended(guest, lambda: task)
     rest.is_trio = True
     return await _go_on(inner, first)
 
@@ -221,6 +251,22 @@ def _go_on(inner: Coroutine[Any, Any, Any], trap: Any) -> Generator[Any, Any, An
                 trap = inner.send(value)
         except StopIteration as stop:
             return stop.value
+
+
+class _LateAnswer:
+    """What a check answers later; it may be closed and never awaited."""
+
+    def __init__(self, awaitable: Awaitable[Any]) -> None:
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _either(_wrapped(self._awaitable)).__await__()
+
+    def close(self) -> None:
+        """Close what would be awaited."""
+        close = getattr(self._awaitable, "close", None)
+        if close is not None:
+            close()
 
 
 async def _wrapped(awaitable: Awaitable[Any]) -> Any:

@@ -11,6 +11,8 @@ Rules.
        ``loop.run_until_complete`` leaves it, ends in the same way where another loop of its thread needs one, unless
        something runs in it.
     4. A task that awaits the guest is told of the end after the guest's own work has ended, also after a cancel.
+    5. Trio starts the tasks of one tick in either order.  So the functions wait in a queue, which each asyncio task
+       joins in its first step, and one starts only when the first step of the one before it is done.
 
 Limits.  A thread has one guest at a time: two loops of one thread cannot both have batches open.
 """
@@ -19,7 +21,9 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import collections
 import contextlib
+import contextvars
 import queue
 import sys
 import threading
@@ -38,6 +42,10 @@ __all__ = ["Guest", "TrioCall", "close", "here"]
 T = TypeVar("T")
 
 
+def _nothing() -> None:
+    pass
+
+
 @attrs.define(eq=False)
 class TrioCall(Generic[T]):
     """A Trio function that runs in the guest for an asyncio task.
@@ -47,6 +55,10 @@ class TrioCall(Generic[T]):
     """
 
     function: Callable[[], Awaitable[T]]
+    #: Whether it keeps later functions from starting until `pass_turn`: its asyncio task is to submit first.
+    keeps_turn: bool = False
+    #: Lets the next function start; called at most once.
+    let_next: Callable[[], None] = attrs.field(default=_nothing, init=False)
     #: Cancelling it cancels the function.
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     #: What the function gave; None while it runs.
@@ -60,6 +72,8 @@ class TrioCall(Generic[T]):
 
         Checkpoint: as the function does.
         """
+        if not self.keeps_turn:
+            self.pass_turn()
         try:
             with self.scope:
                 self.outcome = outcome.Value(await self.function())
@@ -69,7 +83,16 @@ class TrioCall(Generic[T]):
             self.outcome = outcome.Error(error)
         if self.outcome is None:
             self.outcome = outcome.Error(asyncio.CancelledError())
+        self.pass_turn()
         self.wake()
+
+    def pass_turn(self) -> None:
+        """Let the next function start.  Twice is no harm.
+
+        Checkpoint: never.
+        """
+        let_next, self.let_next = self.let_next, _nothing
+        let_next()
 
     def wake(self) -> None:
         """Wake the asyncio task, if it waits.
@@ -128,6 +151,11 @@ class Guest:
         self._orphans: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._scope = trio.CancelScope()
         self._nursery: trio.Nursery | None = None
+        #: The functions that have not started, each with the context of its asyncio task, in the order of arrival.
+        self._queue: collections.deque[tuple[TrioCall[Any], contextvars.Context]] = collections.deque()
+        #: Whether a function has started and has not let the next one start.
+        self._is_starting = False
+        self.is_ending = False
         self.is_over = False
         #: Trio tasks that wait for the asyncio side; each is let go where the loop has been closed.
         self.bridges: set[Callable[[], None]] = set()
@@ -161,25 +189,34 @@ class Guest:
         return not self.is_over and (loop is None or loop.is_closed())
 
     async def begin(self) -> None:
-        """Wait, in asyncio, until Trio functions can be run.
+        """See to it that the guest ends with the loop.
 
-        Raises:
-            asyncio.CancelledError: the asyncio task was cancelled.
+        Checkpoint: never.
         """
         if self._end is None:
             self._end = self._end_with_loop()
             await self._end.__anext__()
-        while self._nursery is None and not self.is_over:
-            await self._changed()
 
     def start(self, call: TrioCall[Any]) -> None:
         """Start a Trio function in the context of the running asyncio task.
 
         Checkpoint: never.
         """
-        if self._nursery is None or self.is_over:
+        if self.is_ending or self.is_over:
             raise MisuseError("the asyncio event loop is shutting down: no batch can be started in it any more")
-        self._nursery.start_soon(call.run)
+        call.let_next = self._let_next
+        self._queue.append((call, contextvars.copy_context()))
+        self._start_first()
+
+    def _let_next(self) -> None:
+        self._is_starting = False
+        self._start_first()
+
+    def _start_first(self) -> None:
+        if self._nursery is not None and self._queue and not self._is_starting:
+            self._is_starting = True
+            call, context = self._queue.popleft()
+            context.run(self._nursery.start_soon, call.run)
 
     async def run(self, function: Callable[[], Awaitable[T]]) -> T:
         """Run a Trio function from asyncio, and give what it gives.
@@ -197,7 +234,7 @@ class Guest:
         A cancel of the asyncio task is raised after that.
         """
         cancelled: asyncio.CancelledError | None = None
-        self._nursery = None
+        self.is_ending = True
         self._scope.cancel()
         while not self.is_over:
             try:
@@ -212,7 +249,7 @@ class Guest:
         """Whether nothing runs in it, and its loop does not run."""
         loop = self._loop()
         is_running = loop is not None and loop.is_running()
-        return self._nursery is not None and not self._nursery.child_tasks and not is_running
+        return self._nursery is not None and not self._nursery.child_tasks and not self._queue and not is_running
 
     def finish_orphan(self) -> None:
         """Run the guest to its end in place of its loop, which was closed or does not run.
@@ -232,13 +269,14 @@ class Guest:
         with self._scope:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                self._tell()
+                self._start_first()
                 while True:
                     try:
                         await trio.sleep_forever()
                     except KeyboardInterrupt as error:
                         # Trio has taken the Ctrl-C of a loop that does not handle it: it is the loop's.
                         self.loop.call_soon(_raising(error))
+        self._nursery = None
 
     async def _end_with_loop(self) -> AsyncIterator[None]:
         try:
@@ -260,6 +298,10 @@ class Guest:
 
     def _over(self, result: outcome.Outcome[Any]) -> None:
         self.is_over = True
+        while self._queue:  # the run ended before they could start
+            call, _ = self._queue.popleft()
+            call.outcome = outcome.Error(asyncio.CancelledError())
+            call.wake()
         if getattr(_threads, "guest", None) is self:
             del _threads.guest
         self._tell()

@@ -32,7 +32,7 @@ from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.model import Claim, Mode, Outcome, Registry, ResultReady, State, Tool, ToolCall, ToolResult, tool
 from toolrt.runtime import Runtime, ToolContext
 
-__all__ = ["CallOrder", "PlacedCall"]
+__all__ = ["BehindApproval", "CallOrder", "PlacedCall"]
 
 T = TypeVar("T")
 
@@ -155,6 +155,19 @@ class CallOrder:
         if tasks := [task for task, its in self._tasks.items() if its.is_left_by(group)]:
             await asyncio.wait(tasks)
 
+    def _conflict(self, one: ToolCall, other: ToolCall) -> bool:
+        """Whether what the tools of two calls declare conflicts; a tool that declares nothing says nothing of it.
+
+        Checkpoint: never.
+        """
+        registry, state = self._runtime().registry, State()
+        [mine, theirs] = [
+            () if tool is None else tool.claims_for(call.input, state)
+            for call in (one, other)
+            for tool in (registry.get(call.name),)
+        ]
+        return any(claim.conflicts_with(another) for claim in mine for another in theirs)
+
     def _tool(self, name: str, **promises: Any) -> Tool:
         made: Tool = tool(name=name, owner=self._owner, schema=None, description="", **promises)(_hold)
         return made
@@ -169,6 +182,22 @@ class CallOrder:
             if loop is not None:
                 self._runtimes[loop] = runtime
         return runtime
+
+
+class BehindApproval(MisuseError):
+    """A call would have overtaken an earlier one that waits for an approval and conflicts with it; it was not run.
+
+    Attributes:
+        call: the call.
+        waits: the earlier one.
+    """
+
+    def __init__(self, call: ToolCall, waits: ToolCall) -> None:
+        self.call, self.waits = call, waits
+        super().__init__(
+            f"not run: call {waits.call_id!r} of tool {waits.name!r} comes before it, waits for an approval and "
+            "touches the same; send this call again when that one has been answered"
+        )
 
 
 class PlacedCall:
@@ -224,6 +253,7 @@ class PlacedCall:
 
         Raises:
             asyncio.CancelledError: the task was cancelled, or the batch was; the place was given back.
+            BehindApproval: it conflicts with an earlier call that waits for an approval; the place was given back.
             MisuseError: the call cannot run here, such as one inside another call whose claims do not cover it.
 
         Checkpoint: if the place has not come up.
@@ -232,15 +262,22 @@ class PlacedCall:
             raise MisuseError(f"the place of call {self.call.call_id!r} of tool {self.call.name!r} was given back")
         try:
             await self._turn
+            self._response.refuse_behind_approvals(self)
         except BaseException:
             self.give_back()
             raise
 
-    def give_back(self) -> None:
+    def give_back(self, *, waits: bool = False) -> None:
         """Let later calls go on: this one ended, or does not run.  Twice is no harm.
+
+        Args:
+            waits: whether it will run later, in another group, once it is approved.  Later calls of its group whose
+                claims conflict with its own are refused then, because they would overtake it.
 
         Checkpoint: never.
         """
+        if waits:
+            self._response.waiting.append(self)
         if not self.is_over:
             self._over.set()
             self._response.left()
@@ -341,6 +378,8 @@ class _ModelResponse:
         self._outer = outer
         #: By call_index.
         self.calls: list[PlacedCall] = []
+        #: Those that gave their places back and wait for an approval.
+        self.waiting: list[PlacedCall] = []
         self._places = 0
         self._batch: AsyncioBatch | None = None
         self._task: asyncio.Task[None] | None = None
@@ -364,6 +403,17 @@ class _ModelResponse:
                 self._batch.seal()
             self._close()
 
+    def refuse_behind_approvals(self, placed: PlacedCall) -> None:
+        """Refuse a call that would overtake an earlier one, which waits for an approval and conflicts with it.
+
+        Raises:
+            BehindApproval: there is such a call.
+        """
+        index = self.calls.index(placed) if self.waiting else 0
+        for other in self.waiting:
+            if self.calls.index(other) < index and self._order._conflict(other.call, placed.call):
+                raise BehindApproval(placed.call, other.call)
+
     def is_left_by(self, group: object) -> bool:
         """Whether these are calls of `group`, and none has a place any more."""
         return self.group is group and not self._places
@@ -375,7 +425,8 @@ class _ModelResponse:
     def _opened(self) -> AsyncioBatch:
         runtime = self._order._runtime()
         if self._outer is None:
-            return open_batch(runtime)
+            # The framework's run: it lives as long as the batch, so its identity is no other's meanwhile.
+            return open_batch(runtime, owner=None if self.group is None else id(self.group))
         return open_batch(self._outer.context, registry=runtime.registry)
 
     async def _run(self) -> None:

@@ -2,11 +2,8 @@
 
 Formats lead from a model's response to calls, and from results to the message that answers it.  They work on plain
 JSON values; no provider's SDK is needed, and an SDK's request types are plain dictionaries that fit.  Tools of MCP
-servers are a plugin (`toolrt.plugins.mcp`); its former path, `toolrt.interop.mcp`, gives the same names.
+servers are a plugin (`toolrt.plugins.mcp`).
 """
-
-import importlib
-from typing import TYPE_CHECKING, Any
 
 from toolrt.interop._format import Format, named_format
 from toolrt.interop._json import MAX_NESTING
@@ -16,16 +13,12 @@ from toolrt.interop._response import Response, read_response
 from toolrt.interop._sync import run_sync
 from toolrt.interop._text import MAX_RESPONSE_BYTES, parse_response
 
-if TYPE_CHECKING:
-    from toolrt.interop import mcp
-
 __all__ = [
     "MAX_NESTING",
     "MAX_RESPONSE_BYTES",
     "Format",
     "Rendered",
     "Response",
-    "mcp",
     "named_format",
     "parse_response",
     "read_response",
@@ -34,10 +27,3 @@ __all__ = [
     "render_tools",
     "run_sync",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the plugin that stood here at its first use."""
-    if name == "mcp":
-        return importlib.import_module("toolrt.plugins.mcp")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

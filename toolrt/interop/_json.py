@@ -12,9 +12,10 @@ import math
 from collections import Counter
 from typing import Any
 
-#: Levels of arrays and objects.  Far below Python's recursion limit (1,000 frames), so that nothing that walks an
-#: input recursively later on can fail on it; responses have about ten.
-MAX_NESTING = 200
+from toolrt._plain import NESTING_MOST, deeper_than
+
+#: Levels of arrays and objects that are read.
+MAX_NESTING = NESTING_MOST
 
 #: Digits of an integer.
 _MAX_DIGITS = 1_000
@@ -102,17 +103,6 @@ def _parts(value: object) -> list[tuple[str | int, Any]]:
     if isinstance(value, list):
         return list(enumerate(value))
     return []
-
-
-def deeper_than(value: object, levels: int) -> bool:
-    """Whether arrays and objects stand in each other for more than so many levels."""
-    level = [value]
-    for _ in range(levels):
-        # Each once: a value that holds itself twice would double with every level.
-        level = list({id(part): part for one in level for _, part in _parts(one)}.values())
-        if not level:
-            return False
-    return any(isinstance(one, dict | list) for one in level)
 
 
 def _refuse_first(flaws: list[tuple[object, str]], value: object) -> None:

@@ -11,28 +11,32 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
-from toolrt._plain import plain
+from toolrt._plain import NESTING_MOST, deeper_than, plain
 from toolrt.errors import InputRefused
 from toolrt.interop._format import named_format
-from toolrt.interop._json import MAX_NESTING, deeper_than
-from toolrt.model import Tool, ToolResult
+from toolrt.model import File, Image, Tool, ToolResult
+from toolrt.model._content import SHOWN, Part, data_url, in_base64, parts_of
 
 #: A JSON value: one message, or several items to append to the conversation.
 Rendered = dict[str, Any] | list[dict[str, Any]]
 
-_TOO_DEEP = f"content nested in more than {MAX_NESTING} levels, which is not sent"
+#: The one kind of file beside pictures and text that models read.
+_PDF = "application/pdf"
+
+_TOO_DEEP = f"content nested in more than {NESTING_MOST} levels, which is not sent"
 
 
 def render_results(results: Sequence[ToolResult], format: str) -> Rendered:
     """What to send back so that the model sees these results, one each, in call order.
 
-    Content that is not a string goes as compact JSON; no content, as no text.  An outcome other than OK stands
-    before the error, and what content there is follows on the next line.
+    Content that is not a string goes as compact JSON; no content, as no text.  Parts (`toolrt.Image`, `toolrt.File`)
+    go in the form that the format has for them, and in words where it has none.  An outcome other than OK stands before
+    the error, and what content there is follows on the next line.
 
     Args:
         results: of one batch.
@@ -55,7 +59,7 @@ def render_results(results: Sequence[ToolResult], format: str) -> Rendered:
         return {"role": "user", "content": [_tool_result(result) for result in ordered]}
     if known == "openai-responses":
         return [
-            {"type": "function_call_output", "call_id": result.call_id, "output": _text_of(result)}
+            {"type": "function_call_output", "call_id": result.call_id, "output": _shown(result, _of_responses)}
             for result in ordered
         ]
     if known == "openai-chat":
@@ -94,14 +98,43 @@ def render_tools(tools: Iterable[Tool], format: str) -> list[dict[str, Any]]:
 
 
 def _tool_result(result: ToolResult) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id, "content": _text_of(result)}
+    content = _shown(result, _of_anthropic)
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id, "content": content}
     if not result.ok:
         block["is_error"] = True
     return block
 
 
+def _shown(result: ToolResult, form: Callable[[Part], dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """The content as a format has it: its text, or its parts where it has such.
+
+    A failure is told in words: the API of Anthropic takes no pictures with one.
+    """
+    parts = parts_of(result.content) if result.ok else None
+    return _text_of(result) if parts is None else [_sendable(form(part)) for part in parts]
+
+
+def _of_anthropic(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image | File):
+        source = {"type": "base64", "media_type": part.media_type, "data": in_base64(part.data)}
+        if isinstance(part, Image) and part.media_type in SHOWN:
+            return {"type": "image", "source": source}
+        if part.media_type == _PDF:
+            return {"type": "document", "source": source}
+    return {"type": "text", "text": part.in_words()}
+
+
+def _of_responses(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image) and part.media_type in SHOWN:
+        return {"type": "input_image", "image_url": data_url(part), "detail": "auto"}
+    if isinstance(part, File) and part.media_type == _PDF:
+        return {"type": "input_file", "filename": part.name, "file_data": data_url(part)}
+    return {"type": "input_text", "text": part.in_words()}
+
+
 def _text_of(result: ToolResult) -> str:
-    content = _content(result)
+    parts = parts_of(result.content)
+    content = _content(result) if parts is None else _utf8("\n".join(part.in_words() for part in parts))
     if content is None:
         text = ""
     elif isinstance(content, str):
@@ -117,7 +150,7 @@ def _text_of(result: ToolResult) -> str:
 def _content(result: ToolResult) -> Any:
     """The content as JSON can send it."""
     # A value that holds itself, or is nested without end, must not cost the other calls their answers.
-    if deeper_than(result.content, MAX_NESTING):
+    if deeper_than(result.content, NESTING_MOST):
         return f"({_TOO_DEEP}: a {type(result.content).__name__})"
     return _sendable(plain(result.content, str))
 

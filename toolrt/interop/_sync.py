@@ -19,7 +19,7 @@ import asyncio
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import trio
 
@@ -32,7 +32,9 @@ from toolrt.runtime import Runtime
 _turns = TableTurns(Service)
 
 
-def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
+def run_sync(
+    runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None, *, owner: Hashable | None = None
+) -> BatchOutcome:
     """Run `calls` as one batch on a Trio run of toolrt's own, and give one result each and the state they leave.
 
     From asyncio, use ``await toolrt.aio.run(runtime, calls)``.  In the main thread, async tools run in the main thread.
@@ -43,6 +45,7 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
         runtime: whose tools, lanes and limit are used.
         calls: of one model response, in call order.
         state: the state the first lane starts from; the empty one by default.
+        owner: whose batch it is: see `Runtime.run`.
 
     Raises:
         MisuseError: called from a Trio program, where it is ``await runtime.run(calls, state)``, or in a running
@@ -72,7 +75,7 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
             "`trio.from_thread.run(runtime.run, calls, state)` there"
         )
     if threading.current_thread() is threading.main_thread():
-        return trio.run(_in_turn, runtime, calls, state)
+        return trio.run(_in_turn, runtime, calls, state, owner)
     turn = Turn(runtime.tables, shares=True)
     _turns.ask(turn)
     try:
@@ -81,7 +84,7 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
         _turns.leave(turn)
         raise
     assert isinstance(turn.host, Service)
-    call = ServiceCall(functools.partial(runtime.run, calls, state), functools.partial(_turns.leave, turn))
+    call = ServiceCall(functools.partial(runtime.run, calls, state, owner=owner), functools.partial(_turns.leave, turn))
     return turn.host.run(call)
 
 
@@ -90,14 +93,16 @@ _LOOK = 0.1
 
 
 @trio.lowlevel.enable_ki_protection
-async def _in_turn(runtime: Runtime, calls: Sequence[ToolCall], state: State | None) -> BatchOutcome:
+async def _in_turn(
+    runtime: Runtime, calls: Sequence[ToolCall], state: State | None, owner: Hashable | None
+) -> BatchOutcome:
     """Run the batch once all tables are this thread's; nothing else is in this Trio run, so its wait may block."""
     turn = Turn(runtime.tables, shares=False)
     _turns.ask(turn)
     try:
         while not turn.waits.acquire(timeout=_LOOK):  # noqa: ASYNC110  a lock of threads: Trio knows no event of it
             await trio.lowlevel.checkpoint()
-        return await runtime.run(calls, state)
+        return await runtime.run(calls, state, owner=owner)
     finally:
         _turns.leave(turn)
 

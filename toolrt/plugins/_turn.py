@@ -12,6 +12,7 @@ Rules.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -204,7 +205,8 @@ async def run_turn(
     """
     if not isinstance(runtime, Runtime):
         raise DefinitionRefused("the runtime of a turn", "a toolrt.Runtime", runtime)
-    opened = runtime.open_batch(state) if trio.lowlevel.in_trio_task() else aio.open_batch(runtime, state)
+    open_batch = runtime.open_batch if trio.lowlevel.in_trio_task() else functools.partial(aio.open_batch, runtime)
+    opened = open_batch(state, owner=object())  # a conversation has one turn at a time
     async with opened as batch:
         turn = kind(batch)
         await turn.hear(stream, on_event)

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import EVERYTHING, READ, Claim, DirectoryChanged, Modifier, OutputChunk, State, Tool, ToolOutput
+from toolrt.model import READ, WRITE, Claim, DirectoryChanged, Modifier, OutputChunk, State, Tool, ToolOutput
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._output import Captured
 from toolrt.services._processes import RealShell
@@ -109,6 +109,7 @@ def shell_tool(
         description=_DESCRIPTION.format(timeout=timeout, most=max(timeout, timeout_most)),
         schema=_SCHEMA,
         owner=workspace,
+        looks_again=True,
     )
 
 
@@ -141,10 +142,9 @@ class _Running:
     output_limit: int
 
     def claims(self, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-        """READ on all of the workspace, or everything."""
-        if not only_reads(input["command"]):
-            return (EVERYTHING,)
-        return self.workspace.claims(self.workspace.disk.root, State(), READ, wanted=Wanted.DIRECTORY, subtree=True)
+        """READ on all of the workspace's files, or WRITE; nothing of what else its claim table orders."""
+        mode = READ if only_reads(input["command"]) else WRITE
+        return self.workspace.claims(self.workspace.disk.root, State(), mode, wanted=Wanted.DIRECTORY, subtree=True)
 
     async def run_command(self, ctx: _Context, command: str, timeout: float | None = None) -> ToolOutput:  # noqa: ASYNC109  the model's word
         """Run one command."""

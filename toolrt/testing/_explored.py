@@ -16,7 +16,7 @@ import inspect
 import sys
 import time
 import unittest
-from collections.abc import Awaitable, Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar, overload
 
@@ -88,6 +88,8 @@ class ExplorationPlan:
     track: bool | str | Collection[str] | None = None
     #: A schedule: only this one is run.
     replay: str | None = None
+    #: Whether a failure is told with what would mend it.
+    repairs: bool = False
     #: Whether the test did not ask for its tracking: a failure that comes with it only is none then.
     tracks_unasked: bool = False
 
@@ -227,8 +229,10 @@ def _explore(
         # An outcome that is expected never came.
         raise Wrong(str(report))
     if report.verdict is not sim.PASS:
-        why = report.unfinished or "executions that decide nothing"
-        nothing = NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(why)}")
+        why = report.unfinished or next(iter(report.reasons), "no execution was run")
+        # What decides nothing says itself what would.
+        advice = "" if why in report.reasons else f" {_advice(why)}"
+        nothing = NotShown(f"{report}\n\nAn exploration that shows nothing is no pass.{advice}")
         nothing.why = why
         raise nothing
     return report
@@ -261,9 +265,11 @@ def _is_of_tracking(
 
 
 _DECIDE_IT = (
-    "More executions (executions=..., --explore-executions), more steps (step_limit=...), or a strategy that samples "
-    '(strategy="portfolio") decide it.'
+    'More executions (executions=..., --explore-executions), or a strategy that samples (strategy="portfolio"), '
+    "decide it."
 )
+_MORE_STEPS = "More steps (step_limit=...) decide it."
+_MORE_TIME = "See that line: nothing else was wrong."
 _CONTROL_IT = (
     "Every execution has to begin alike: what they share (a module-scoped fixture, a global, tmp_path) must not be "
     "changed by the test, and clocks, chance and the order of sets must decide nothing."
@@ -295,6 +301,8 @@ def _advice(why: str) -> str:
         (_UNCONTROLLED, _CONTROL_IT),
         ("ran beside the program's tasks", _KEEP_BESIDE_OUT),
         ("a random schedule", _REPORT_IT),
+        ("the step limit", _MORE_STEPS),
+        ("could not end within", _MORE_TIME),
     ):
         if words in why:
             return advice
@@ -312,7 +320,7 @@ def _is_of(schedule: str, order: str) -> bool:
 def _replayed(program: Program, plan: ExplorationPlan, schedule: str) -> sim.Report | None:
     """Run one schedule; None when it is none of the program."""
     try:
-        return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, **plan.how)
+        return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, seconds=plan.seconds, **plan.how)
     except ReplayDiverged:
         return None
 
@@ -372,7 +380,9 @@ class _WatchedSearch(sim.Search):
         if self._until.failed:
             return None
         self._began = time.perf_counter()
-        return self._search.policy()
+        policy = self._search.policy()
+        self.chance = self._search.chance
+        return policy
 
     def learn(self, execution: sim.Execution) -> None:
         self._until.slowest = max(self._until.slowest, time.perf_counter() - self._began)
@@ -412,6 +422,8 @@ def _fail(
     saved.add(schedule)
     # The last lines of an explanation are for `sim.explore`: a test is run again in another way.
     story, command = failure.explain().partition("\n\nRun it again:")[0], again(schedule)
+    if plan.repairs and example is None:
+        story += _mended(program, plan, failure)
     text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {command}{kept(failure, command)}"
     error = _of_minimal(program, plan, failure, example)
     if error is None:
@@ -419,6 +431,22 @@ def _fail(
     error = _bare(error)
     error.add_note("\n" + text)
     raise error
+
+
+def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> str:
+    """Say what would mend the failure: the test, and then each repair, is explored to the end, not to a failure."""
+    strategy, most = checked(plan, is_given=False)
+
+    def in_a_world(given: Sequence[Any] = ()) -> sim.Report:
+        return sim.explore(program, strategy, plan.check, most, seconds=plan.seconds, given=given, **plan.how)
+
+    failure.found_by = in_a_world(), in_a_world
+    repairs = [f"    {repair}" for repair in failure.repairs()[:_MOST_REPAIRS]]
+    return "\n".join(["", "", "What would mend it:", *(repairs or ["    no lock, shield or order of its lines"])])
+
+
+#: So many repairs are told.
+_MOST_REPAIRS = 3
 
 
 def _of_minimal(

@@ -201,7 +201,7 @@ class ParallelMachine:
     #: The most branches, 2 or more, and the most calls in each and in the prefix, 1 or more.
     most_branches: ClassVar[int] = 3
     most_calls: ClassVar[int] = 3
-    #: "either" or "nothing", as `toolrt.sim.linearizable` takes it.
+    #: "either", "ever after" or "nothing", as `toolrt.sim.linearizable` takes it.
     cancelled: ClassVar[str] = "either"
     #: The unittest case.
     TestCase: ClassVar[type[unittest.TestCase]]

@@ -13,8 +13,9 @@ import trio
 
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, NotSimulated, SimulationStopped
-from toolrt.invariants.oracle import OracleContext
-from toolrt.model import NO_SERVICES, Arguments, Claim, State, Tool, ToolOutput
+from toolrt.invariants._one_by_one import OneByOneContext
+from toolrt.invariants.serial import SerialRun
+from toolrt.model import NO_SERVICES, Arguments, Claim, Registry, State, Tool, ToolOutput
 from toolrt.testing._stepping import Steps, stepped
 from toolrt.testing._stores import StoreContent
 from toolrt.trace import Step, plain
@@ -107,7 +108,7 @@ def made(maker: Maker, content: Content) -> tuple[Tool, Trial]:
     return tool, trial
 
 
-def call_of(tool: Tool, arguments: Arguments, context: OracleContext, steps: Steps | None) -> Awaitable[Any]:
+def call_of(tool: Tool, arguments: Arguments, context: OneByOneContext, steps: Steps | None) -> Awaitable[Any]:
     """Give one call of `tool`."""
     positional, named = arguments
 
@@ -127,10 +128,10 @@ def answer_of(value: Any, error: BaseException | None) -> Any:
     return [plain(value.content), value.error] if isinstance(value, ToolOutput) else plain(value)
 
 
-def context_of(tool: Tool, index: int, state: State, claims: tuple[Claim, ...], call_id: str) -> OracleContext:
+def context_of(tool: Tool, index: int, state: State, claims: tuple[Claim, ...], call_id: str) -> OneByOneContext:
     """What the tool is given: the services are its owner's."""
     services = getattr(tool.owner, "services", NO_SERVICES)
-    return OracleContext(call_id, "check", index, state, claims, services=services)
+    return OneByOneContext(call_id, "check", index, state, claims, SerialRun(Registry()), services=services)
 
 
 def run(tool: Tool, arguments: Arguments, state: State, trial: Trial, at: float = 0.0) -> None:

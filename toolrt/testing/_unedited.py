@@ -173,6 +173,9 @@ class Unedited:
         if (found := item.stash.get(outcome_key, None)) is not None:
             if report.skipped and found.kind == FAILED:
                 found.kind = SKIPPED
+            if report.failed and found.kind == EXPLORED:
+                # A fixture failed, or what pytest finds after it: the count is pytest's.
+                found.kind = FAILED
             shared: list[str] = item.stash.get(shared_key, [])
             found.shared = tuple(shared)
             report.explored = attrs.asdict(found)

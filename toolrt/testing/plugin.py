@@ -77,6 +77,7 @@ _OPTIONS = (
     "track",
     "jobs",
     "seconds",
+    "repairs",
 )
 
 # What tells the seed of further executions from the seeds that people name.
@@ -229,6 +230,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
         order=order or (plan.order if "order" in marker.kwargs or not whole_suite else "trio"),
         track=[*names_tracked(track, test), *(name for name in named if name != "none")],
         tracks_unasked=track is None,
+        repairs=plan.repairs or config.getoption("explore_repair"),
     )
 
 
@@ -443,10 +445,11 @@ class _Explored:
         self._shown.append(report.claim)
         is_alone = self._found.distinct == 1 and self._plan.replay is None and not self._goes_on
         if is_alone and unmarked:
-            others = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors)
+            seconds = self._plan.seconds
+            others = sim.explore(program, sim.DPOR(), max_executions=2, seconds=seconds, **self._plan.actors)
             if self._plan.tracks_unasked and (others.failures or is_uncontrolled(others)):
                 actors = attrs.evolve(self._plan, track=[]).actors
-                others = sim.explore(program, sim.DPOR(), max_executions=2, **actors)
+                others = sim.explore(program, sim.DPOR(), max_executions=2, seconds=seconds, **actors)
             self._found.alone = others.complete and others.verdict is sim.PASS
             if not others.failures and not is_uncontrolled(others):
                 # They are two, where the sample was of one.

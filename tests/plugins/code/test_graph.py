@@ -110,6 +110,28 @@ def test_circles_of_imports_classes_and_values_end():
     assert edges(ask("find_callees", symbol="f")) == ["line 6: C -> a.py:2 class C"]
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "symbol", "count"),
+    [
+        ("a.py", "class Box: ...\ndef u():\n    Box[int]()\n    Box[dict[str, int]]()", "Box", 2),
+        ("a.py", "class Box:\n    def g(self): ...\ndef u():\n    Box[int]().g()\n    x = Box[int]()\n    x.g()",
+         "Box.g", 2),
+        ("a.py", "import a\ndef make(n): ...\ndef u():\n    make[int](1)\n    a.make[int](1)", "make", 2),
+        ("a.ts", "class Box<T> {}\nfunction u() { new Box<number>(); new Box<Map<string, number>>() }", "Box", 2),
+        ("a.ts", "function f<T>() {}\nfunction u() { f<number>() }", "f", 1),
+        ("a.go", "package a\nfunc F[T any](x T) {}\nfunc u() { F[int](1); F[[]int](nil); (F[int])(1) }", "F", 3),
+        ("a.go", "package a\nfunc F[K, V any](x K, y V) {}\nfunc u() { F[int, int](1, 2) }", "F", 1),
+        ("a.rs", "struct B;\nimpl B { fn make() {} }\nfn u() { B::<i32>::make(); }", "B.make", 1),
+        ("a.rs", "fn f<T>() {}\nfn u() { f::<i32>(); f::<Vec<i32>>(); }", "f", 2),
+        ("A.java", "class Box<T> { }\nclass A { void u() { new Box<Integer>(); new Box<>(); } }", "Box", 2),
+        ("a.cpp", "template<class T> void f(T x) {}\nvoid u() { f<int>(1); ns::f<int>(1); }", "f", 2),
+    ],
+)  # fmt: skip
+def test_a_call_that_names_its_types_is_a_call(path, text, symbol, count):
+    """A generic function or class is called whether its types are written or not."""
+    assert len(edges(asking({path: text})("find_callers", symbol=symbol))) == count
+
+
 TREE = {
     "app/__init__.py": "",
     "app/base.py": "class Base:\n    def run(self):\n        return self.step()\n    def step(self): ...\n",

@@ -17,7 +17,7 @@ from toolrt.plugins.code import CodeIndex
 _LONGEST = 8
 
 
-def test_issue8_03_code_tools_end_at_their_deadline_while_their_database_is_locked(
+def test_code_tools_end_at_their_deadline_while_their_database_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call that has to write what it read is timed out while the lock is still held; then it answers."""

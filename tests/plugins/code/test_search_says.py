@@ -12,9 +12,7 @@ TOOLS = [("search_code", {"query": "needle"}), ("find_references", {"name": "nee
 
 
 @pytest.mark.parametrize(("tool", "input"), TOOLS)
-def test_issue8_06_a_search_of_code_names_what_it_could_not_read(
-    tmp_path: Path, tool: str, input: dict[str, str]
-) -> None:
+def test_a_search_of_code_names_what_it_could_not_read(tmp_path: Path, tool: str, input: dict[str, str]) -> None:
     """Binary data and other encodings are counted and named, below the directory that is searched alone."""
     root = tmp_path.resolve() / "work"
     root.mkdir()

@@ -23,9 +23,7 @@ class LaterDisk(RealDisk):
 
 
 @pytest.mark.parametrize("kind", [RealDisk, LaterDisk], ids=["young", "settled"])
-def test_issue8_10_the_index_of_code_sees_a_change_that_kept_size_and_mtime(
-    tmp_path: Path, kind: type[RealDisk]
-) -> None:
+def test_the_index_of_code_sees_a_change_that_kept_size_and_mtime(tmp_path: Path, kind: type[RealDisk]) -> None:
     """A function that was renamed is found by its new name, and not by its old one."""
     root, state = tmp_path / "work", tmp_path / "state"
     root.mkdir()

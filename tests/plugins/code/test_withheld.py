@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("tool", "input"), QUESTIONS)
-def test_issue8_07_a_rule_about_other_files_changes_no_answer_about_code(root: Path, tool: str, input: Any) -> None:
+def test_a_rule_about_other_files_changes_no_answer_about_code(root: Path, tool: str, input: Any) -> None:
     """No file is denied, so each answer is that of a session without rules."""
     code = index_of(root)
     free, ruled = asked(code, [], tool, input), asked(code, [Rule("*", "**/.env", "deny")], tool, input)
@@ -51,7 +51,7 @@ def test_issue8_07_a_rule_about_other_files_changes_no_answer_about_code(root: P
 
 
 @pytest.mark.parametrize(("tool", "input"), QUESTIONS)
-def test_issue8_07_code_that_is_denied_is_not_known(root: Path, tool: str, input: Any) -> None:
+def test_code_that_is_denied_is_not_known(root: Path, tool: str, input: Any) -> None:
     """Neither its symbols nor its lines, and the answer says how many files are left out."""
     write(root / "keys/secret.py", "from lib import shared\n\n\ndef hidden():\n    shared()  # shared word\n")
     code = index_of(root)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 import toolrt
 from tests.plugins._one_call import result_of
-from toolrt import Outcome, Registry, Runtime, Tool
+from toolrt import Image, Outcome, Registry, Runtime, Text, Tool
 from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.plugins.langgraph import langchain_tool
 
@@ -121,3 +121,25 @@ def test_a_tool_of_the_runtime_is_one_of_langchains() -> None:
         langchain_tool(double, Runtime(Registry()))
     with pytest.raises(DefinitionRefused, match=r"a toolrt\.Tool"):
         langchain_tool(place)  # type: ignore[arg-type]
+
+
+def test_pictures_are_handed_on_as_what_they_are() -> None:
+    """In both directions, in each form that LangChain has."""
+    url = {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}}
+    own = {"type": "image", "base64": "cG5n", "mime_type": "image/png"}
+
+    @tool
+    def look() -> list[Any]:
+        """Look."""
+        return [{"type": "text", "text": "here:"}, url, own]
+
+    picture = Image(b"png", "image/png")
+    assert result_of(Tool.from_langchain(look), {}).content == [Text("here:"), picture, picture]
+
+    @toolrt.tool(safe=True)
+    async def shot(ctx: toolrt.ToolContext) -> Any:
+        return ["here:", picture]
+
+    made = langchain_tool(shot)
+    call = {"type": "tool_call", "id": "1", "name": "shot", "args": {}}
+    assert made.invoke(call).content == [{"type": "text", "text": "here:"}, own]

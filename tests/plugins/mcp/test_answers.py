@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
 from tests.plugins.mcp._mcp import answers, calls_of, connected, item_of, offers, outcome, rough, says
-from toolrt import Outcome, Progress, Registry, Runtime
+from toolrt import File, Image, Outcome, Progress, Registry, Runtime
 from toolrt.plugins import mcp
 
 pytestmark = [
@@ -83,6 +84,32 @@ CONTENT = {
 def test_content_is_told_in_words(blocks: list[Any], told: str) -> None:
     """Text as it is, everything else by kind and size."""
     assert outcome(rough(), says(answers(content=blocks))).results[0].content == told
+
+
+PNG = b"\x89PNG\r\n\x1a\n and so on"
+PDF = b"%PDF-1.4 and so on"
+
+
+@pytest.mark.process
+def test_picture_of_a_server_stays_a_picture() -> None:
+    """Beside the texts that stand around it; a document stays one too."""
+    encoded, document = base64.b64encode(PNG).decode(), base64.b64encode(PDF).decode()
+    blocks = [
+        {"type": "text", "text": "look:"},
+        {"type": "image", "mimeType": "image/png", "data": encoded},
+        {"type": "resource", "resource": {"uri": "file:///x.png", "mimeType": "image/png", "blob": encoded}},
+        {"type": "resource", "resource": {"uri": "file:///d/x.pdf", "mimeType": "application/pdf", "blob": document}},
+        {"type": "audio", "mimeType": "audio/wav", "data": "AA=="},
+    ]
+    done = outcome(rough(), says(answers(content=blocks)), says(answers(content=blocks, isError=True)))
+    assert done.results[0].content == [
+        "look:",
+        Image(PNG),
+        Image(PNG),
+        File(PDF, "application/pdf", "x.pdf"),
+        "[audio/wav, 1 byte]",
+    ]
+    assert str(done.results[1].error).startswith("look:\n[image/png, 18 bytes]")
 
 
 @pytest.mark.process

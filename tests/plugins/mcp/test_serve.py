@@ -25,7 +25,20 @@ from tests.plugins.mcp._host import (
     served,
     text,
 )
-from toolrt import Registry, Runtime, ToolOutput, Workspace, invariants, sim, tool
+from toolrt import (
+    DirectoryChanged,
+    File,
+    Image,
+    Json,
+    OutputChunk,
+    Registry,
+    Runtime,
+    ToolOutput,
+    Workspace,
+    invariants,
+    sim,
+    tool,
+)
 from toolrt.plugins import mcp
 from toolrt.plugins.mcp import _serve
 from toolrt.services import shell_tool
@@ -134,6 +147,18 @@ async def test_an_exclusive_call_overlaps_nothing(autojump_clock: Any) -> None:
     assert said == [f"{name} {what}" for name in "abc" for what in ("begins", "ends")]
 
 
+async def test_an_exclusive_call_waits_for_calls_of_its_own_connection_alone(autojump_clock: Any) -> None:
+    """Connections that share tools are owners: one conversation does not hold up another."""
+    tools, said = recorded()
+    runtime = Runtime(Registry(tools))
+    async with served(runtime) as one, served(runtime) as other:
+        await one.send(call(1, "alone", name="a"))
+        await other.send(call(1, "alone", name="b"))
+        await one.take(1)
+        await other.take(1)
+    assert sorted(said[:2]) == ["a begins", "b begins"]
+
+
 async def test_a_cancel_interrupts_the_one_call_and_is_not_answered(autojump_clock: Any) -> None:
     """A call that runs is interrupted at once, one that waits never starts, and the others go on."""
     tools, said = recorded()
@@ -181,6 +206,62 @@ async def test_progress_goes_under_its_token_in_order_and_before_the_answer(auto
         await host.send(call(1, "nap", _meta={"progressToken": "t"}, name="a"), call(2, "nap", name="b"))
         told = [one["params"] for one in await host.take(4) if "method" in one]
     assert told == [{"progressToken": "t", "progress": n + 1, "message": f"a step {n}"} for n in range(2)]
+
+
+SAID: list[tuple[Any, dict[str, Any]]] = [
+    ("text", {"message": "text"}),
+    ({"message": "half", "progress": 5, "total": 10}, {"message": "half", "progress": 5, "total": 10}),
+    ({"done": 5, "of": 10}, {"progress": 5, "total": 10}),
+    ({"done": 0.5, "total": 1, "file": "é"}, {"message": '{"file": "é"}', "progress": 0.5, "total": 1}),
+    ({"progress": 7, "total": None}, {"progress": 7}),
+    ({"offset": 0, "output": "it's\n"}, {"message": "it's\n"}),
+    ({"path": "a.py", "message": {"offset": 9, "output": "ok"}}, {"message": "a.py: ok"}),
+    ({"path": "a.py", "message": {"done": 1, "of": 2}}, {"message": "a.py: 1 of 2"}),
+    ({"files": ["a", None], "ok": True}, {"message": '{"files": ["a", null], "ok": true}'}),
+    ({"progress": True, "total": float("inf")}, {"message": '{"progress": true, "total": "inf"}'}),
+    ([1, (2,)], {"message": "[1, [2]]"}),
+    (0.5, {"message": "0.5"}),
+    (None, {"message": "null"}),
+    (Path("a/b"), {"message": "a/b"}),
+    ({}, {"message": "{}"}),
+    ("x" * 2001, {"message": "x" * 2000 + " ..."}),
+    (10**5000, {"message": "(int)"}),
+    (OutputChunk(0, "written"), {"message": "written"}),
+    (DirectoryChanged("src"), {"message": '{"event": "DirectoryChanged", "path": "src"}'}),
+]
+
+
+async def told_of(*values: Any) -> list[dict[str, Any]]:
+    """What a host is told of a tool that says this."""
+
+    @tool(safe=True)
+    async def says(ctx: Any) -> None:
+        for value in values:
+            ctx.progress(value)
+
+    async with served([says]) as host:
+        await host.send(call(1, "says", _meta={"progressToken": "t"}))
+        told = [one["params"] for one in await host.take(len(values))]
+        await host.next()
+    assert {one.pop("progressToken") for one in told} == {"t"}
+    return told
+
+
+@pytest.mark.parametrize(("value", "told"), SAID, ids=[str(number) for number in range(len(SAID))])
+async def test_progress_is_text_and_numbers_whatever_the_value(value: Any, told: dict[str, Any]) -> None:
+    """Text as it is, numbers where it has them, and JSON for what is neither."""
+    assert await told_of(value) == [{"progress": 1, **told}]
+
+
+async def test_the_number_of_progress_grows_with_each_message() -> None:
+    """As the protocol asks, whatever numbers the tool states: where it states none that is greater, by the least."""
+    halves = [{"progress": one, "total": 1} for one in (0.25, 0.5, 0.5, 0.1, 0.75)]
+    told = await told_of(*halves[:3], "a word", *halves[3:])
+    numbers = [one["progress"] for one in told]
+    assert numbers == sorted(set(numbers))
+    assert [round(number, 9) for number in numbers] == [0.25, 0.5, 0.5, 0.5, 0.5, 0.75]
+    assert {one["total"] for one in told} == {1}
+    assert [one["progress"] for one in await told_of("a", "b", {"progress": 2}, {"progress": 3})][:2] == [1, 2]
 
 
 async def test_failures_are_results_and_mistakes_are_errors(autojump_clock: Any) -> None:
@@ -326,11 +407,48 @@ async def test_calls_that_came_before_the_end_of_input_still_end(autojump_clock:
     assert trio.current_time() < 10
 
 
+async def test_the_end_of_input_interrupts_what_came_earlier_at_once(autojump_clock: Any) -> None:
+    """No call is waited for that the host has left alone."""
+    tools, said = recorded()
+    async with served(tools) as host:
+        await host.send(call(1, "nap", name="a", seconds=1.5), call(2, "alone", name="b"))
+        await trio.sleep(1)
+        began = trio.current_time()
+        await host.stream.send_eof()
+        answers = await host.texts(2)
+    assert [answers[1].split()[0], answers[2].split()[0]] == ["[interrupted]", "[not_started]"]
+    assert said == ["a begins", "a interrupted"]
+    assert trio.current_time() == began
+
+
+async def test_calls_that_came_with_the_end_of_input_may_end_one_after_the_other(autojump_clock: Any) -> None:
+    """As many as there are, if one does in every second, and for half a minute at most."""
+    tools, _ = recorded()
+    async with served(tools) as host:
+        await host.send(*(call(n, "alone", name=str(n), seconds=0.7) for n in range(50)))
+        await host.stream.send_eof()
+        answers = await host.texts(50)
+    ends = [*map(str, range(42)), "[interrupted]", *["[not_started]"] * 7]
+    assert [answers[n].split()[0] for n in range(50)] == ends
+
+
+async def test_calls_that_go_on_though_they_are_interrupted_are_reported_as_stuck(autojump_clock: Any) -> None:
+    """Once, after a second; who returns from that waits for them."""
+    tools, said = recorded()
+    async with served(tools, stuck=lambda: said.append(f"stuck at {trio.current_time() - began:g}")) as host:
+        await host.send(call(1, "whole", name="a", seconds=100))
+        await trio.sleep(1)
+        began = trio.current_time()
+        await host.stream.send_eof()
+        assert await host.texts(1) == {1: "a"}
+    assert said == ["a begins", "stuck at 1", "a ends"]
+
+
 async def test_a_host_that_is_gone_ends_everything(autojump_clock: Any) -> None:
     """As soon as something cannot be sent."""
     tools, said = recorded()
     with trio.fail_after(20):
-        async with served(tools) as host:
+        async with served(tools, linger=5.0) as host:
             await host.send(call(1, "nap", name="a", seconds=1000), call(2, "nap", name="b", seconds=4))
             await trio.testing.wait_all_tasks_blocked()
             await host.stream.aclose()
@@ -445,3 +563,25 @@ async def test_a_cancelled_command_ends_with_all_that_it_started(tmp_path: Any) 
         await host.send(cancelled(1), call(2, "run_command", command="echo next"))
         assert text(await host.next()).startswith("next")
         assert not any(process.exists() for process in started)
+
+
+async def test_host_is_sent_pictures_and_files_as_the_protocol_has_them(autojump_clock: Any) -> None:
+    """What it has no form for goes in words."""
+
+    @tool(safe=True)
+    async def look(ctx: Any) -> Any:
+        return ["look:", Image(b"png", "image/png"), File(b"pdf", "application/pdf", "a b.pdf"), Json({"a": 1})]
+
+    async with served([look]) as host:
+        await host.send(call(1, "look"))
+        result = (await host.take(1))[0]["result"]
+    assert result["content"] == [
+        {"type": "text", "text": "look:"},
+        {"type": "image", "data": "cG5n", "mimeType": "image/png"},
+        {
+            "type": "resource",
+            "resource": {"uri": "attachment:a%20b.pdf", "mimeType": "application/pdf", "blob": "cGRm"},
+        },
+        {"type": "text", "text": '{"a":1}'},
+    ]
+    assert not result["isError"]

@@ -17,6 +17,7 @@ from agents import (
     RunState,
     ToolExecutionConfig,
     ToolGuardrailFunctionOutput,
+    ToolOutputImage,
     UserError,
     function_tool,
     tool_input_guardrail,
@@ -373,3 +374,16 @@ def test_a_tool_called_by_hand_takes_a_place_of_its_own() -> None:
     assert asyncio.run(edit.on_invoke_tool(context, '{"path": "a", "number": 1}')) == "a1"
     assert edit.__wrapped__ is not None
     assert type(copy.copy(edit).on_invoke_tool) is type(edit.on_invoke_tool)  # the SDK copies tools
+
+
+def test_pictures_of_a_tool_stay_pictures() -> None:
+    """The SDK hands them on; the order of calls does not look at answers."""
+
+    @function_tool
+    async def look() -> ToolOutputImage:
+        return ToolOutputImage(image_url="data:image/png;base64,cG5n")
+
+    script = Script([("look", {})])
+    asyncio.run(run(Agent(name="viewer", model=script, tools=ordered([look]))))
+    [output] = [item["output"] for item in script.inputs[-1] if item.get("type") == "function_call_output"]
+    assert output == [{"type": "input_image", "image_url": "data:image/png;base64,cG5n"}]

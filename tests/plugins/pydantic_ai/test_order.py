@@ -385,3 +385,40 @@ def test_what_cannot_work_is_refused() -> None:
         ordered_tools(safe=["own"], tools=[own])
     with pytest.raises(DefinitionRefused, match="a toolset of pydantic-ai"):
         ordered_toolset(3)
+
+
+@pytest.mark.parametrize("asks", ["always", "when it runs"])
+def test_a_later_call_that_conflicts_with_one_that_waits_for_an_approval_is_refused(asks: str) -> None:
+    """It would overtake it; a call of another file runs, and after the answer each lands in order."""
+    log: list[str] = []
+
+    async def write(ctx: RunContext[None], path: str, text: str) -> str:
+        if asks == "when it runs" and not ctx.tool_call_approved and text == "first":
+            raise ApprovalRequired
+        log.append(f"{path} {text}")
+        return text
+
+    async def erase(path: str, text: str) -> str:
+        log.append(f"{path} {text}")
+        return text
+
+    asked = Tool(write, requires_approval=asks == "always", name="write")
+    agent = Agent(
+        model_of(
+            [
+                ("write", {"path": "a", "text": "first"}),
+                ("erase", {"path": "a", "text": "final"}),
+                ("erase", {"path": "b", "text": "other"}),
+            ]
+        ),
+        tools=[asked, erase],
+        output_type=[str, DeferredToolRequests],
+        capabilities=[ordered_tools(claims={name: {"path": WRITE} for name in ("write", "erase")})],
+    )
+    stopped = asyncio.run(agent.run("go"))
+    assert log == ["b other"]
+    texts = [str(content) for _, content in returns(stopped.all_messages())]
+    assert any("send this call again" in text for text in texts), texts
+    results = DeferredToolResults(approvals={"0.0": True})
+    asyncio.run(agent.run(message_history=stopped.all_messages(), deferred_tool_results=results))
+    assert log == ["b other", "a first"]

@@ -14,12 +14,12 @@ import pydantic_ai
 from pydantic import BaseModel
 from pydantic_ai import Agent, ApprovalRequired, ModelRetry, RunContext
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import ToolReturn
+from pydantic_ai.messages import BinaryContent, ToolReturn
 
 import toolrt
 from tests.plugins._one_call import result_of
 from tests.plugins.pydantic_ai._agents import model_of, returns
-from toolrt import MemoryDisk, Outcome, Tool, Workspace
+from toolrt import File, Image, MemoryDisk, Outcome, Tool, Workspace
 from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.plugins.pydantic_ai import ordered_tools
 
@@ -118,3 +118,35 @@ def test_file_tools_and_an_agents_own_tools_share_a_workspace() -> None:
     assert told[6].endswith("every call starts anew]")
     assert told[7] == "app"
     assert seen == ["between"]
+
+
+def test_pictures_and_files_are_handed_on_as_what_they_are() -> None:
+    """In both directions."""
+    png, document = BinaryContent(b"png", media_type="image/png"), BinaryContent(b"pdf", media_type="application/pdf")
+
+    def look() -> ToolReturn[str]:
+        """Look."""
+        return ToolReturn("seen", content=["here:", png, document])
+
+    def shot() -> BinaryContent:
+        """Shoot."""
+        return png
+
+    answered = result_of(Tool.from_pydantic_ai(pydantic_ai.Tool(look)), {}).content
+    assert answered == ["seen", "here:", Image(b"png", "image/png"), File(b"pdf", "application/pdf")]
+    assert result_of(Tool.from_pydantic_ai(pydantic_ai.Tool(shot)), {}).content == Image(b"png", "image/png")
+
+    @toolrt.tool(safe=True)
+    async def picture(ctx: toolrt.ToolContext) -> Any:
+        return Image(b"png", "image/png")
+
+    @toolrt.tool(safe=True)
+    async def both(ctx: toolrt.ToolContext) -> Any:
+        return ["here:", Image(b"png", "image/png")]
+
+    agent = Agent(model_of([("picture", {}), ("both", {})]), capabilities=[ordered_tools(tools=[picture, both])])
+    messages = asyncio.run(agent.run("go")).all_messages()
+    parts = [part for message in messages for part in message.parts if part.part_kind == "tool-return"]
+    assert parts[0].files == [png]
+    assert parts[1].files == [png]
+    assert "here:" in str(parts[1].content)

@@ -39,7 +39,7 @@ def conformance(
     target = None if badge is None else checked_target(badge, "--badge")
     found = held_against_the_laws(load_adapter(adapter), examples, adapter, law)
     if target is not None:
-        write_target(target, dumps(found.to_json(), ensure_ascii=False, indent=2), "--badge")
+        write_target(target, dumps(found.to_json(), ensure_ascii=False, indent=2), "--badge", private=False)
     if json:
         print_json(found.to_json())
     else:

@@ -125,6 +125,9 @@ def _report(undone: Undone | None, files: Workspace) -> int:
     if undone.parted:
         what = "is a file of its own now" if len(undone.parted) == 1 else "are files of their own now"
         screen.say(f"{_named(undone.parted)} had names elsewhere (hard links), which keep what they had, and {what}")
+    if undone.made_anew:
+        what = "is a new file: its" if len(undone.made_anew) == 1 else "are new files: their"
+        screen.say(f"{_named(undone.made_anew)} {what} owner, times and extended attributes are not what they were")
     trio.run(print_way_back, files, undone.batch_id, screen)
     return Exit.OK
 

@@ -88,7 +88,7 @@ def litmus(
     programs = list(LITMUS.values()) if name is None else [_named(name)]
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     if play and target is not None:
-        write_target(target, view.play(Game(programs[0])).html.rstrip(), "--html")
+        write_target(target, view.play(Game(programs[0])).html.rstrip(), "--html", private=False)
         return Exit.OK
     if play:
         play_it(programs[0], screen, sys.stdin)
@@ -104,7 +104,7 @@ def litmus(
     else:
         found = [_show(programs[0], most, screen)]
         if target is not None:
-            write_target(target, _page(programs[0], found[0]).html.rstrip(), "--html")
+            write_target(target, _page(programs[0], found[0]).html.rstrip(), "--html", private=False)
     if json:
         print_json({"ok": all(one.ok for one in found), "programs": [one.to_json() for one in found]})
     return Exit.OK if all(one.ok for one in found) else Exit.FAILED

@@ -2,7 +2,7 @@
 
 Rules.  While it serves, descriptor 0 is the null device and descriptor 1 is standard error: what a tool or a library
 prints cannot get among the messages, and no child reads them.  Everything for people goes to standard error.  When
-standard input ends, calls that came may still end; when the host has closed standard output too, they are interrupted.
+standard input ends, what runs is interrupted and the process ends, in a second or so, whatever a tool does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import select
 import shutil
 import stat
 import sys
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import trio
 from cyclopts import Parameter
@@ -30,6 +29,7 @@ from toolrt.cli.screen._permit import permissions_of
 from toolrt.cli.screen._screen import Screen, forgiving
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.model import Registry, Tool
+from toolrt.model._bounded import RESULT_MOST
 from toolrt.plugins import mcp as mcp_servers
 from toolrt.plugins.code import skeleton
 from toolrt.runtime import Runtime
@@ -44,8 +44,8 @@ Call several tools at once whenever their inputs do not depend on each other's r
 in which they are sent: edits of one file are never lost, a read sees the edits sent before it, and calls that touch \
 different files run at the same time. Paths are relative to the workspace; nothing outside it can be named."""
 
-#: Seconds between two looks whether the host still reads, once it sends no more.
-_LOOK = 0.25
+#: Seconds in which language servers have to end, and whatever else the tools used.
+_CLOSING = 1.0
 
 
 def serve(
@@ -64,6 +64,7 @@ def serve(
     ] = (),
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
+    max_result: Annotated[Whole, Parameter(help="How many characters a result may have.")] = RESULT_MOST,
 ) -> int:
     """Offer the tools of a directory to an MCP host, over standard input and output.
 
@@ -75,6 +76,7 @@ def serve(
     at_least_one("--limit", limit)
     if timeout is not None:
         above_0("--timeout", timeout)
+    at_least_one("--max-result", max_result)
     if not mcp:
         raise InputRefused("toolrt serve", "expected --mcp, the protocol to speak", "Add it.")
     roots = roots_of(workspace, mount)
@@ -86,7 +88,8 @@ def serve(
     async def main() -> None:
         async with offered(files, wanted) as offer, _standard_streams() as (incoming, outgoing):
             tools = [tool for tool in offer.registry if _reads(tool) or not read_only]
-            runtime = Runtime(Registry(tools), limit=limit, timeout=timeout, approve=approve, services=offer.services)
+            given = {"limit": limit, "timeout": timeout, "approve": approve, "max_result": max_result}
+            runtime = Runtime(Registry(tools), services=offer.services, **given)  # type: ignore[arg-type]
             await _serve(runtime, incoming, outgoing)
 
     try:
@@ -102,22 +105,25 @@ def serve(
 async def _serve(runtime: Runtime, incoming: _Input, outgoing: _Output) -> None:
     """Serve until standard input has ended, or the host takes nothing any more."""
     hints = {tool.name: _hints(tool) for tool in runtime.registry}
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_without_host, incoming, outgoing, nursery.cancel_scope)
-        # History outlives this process, and a counter would begin anew in each.
-        batch_ids = f"serve-{uuid.uuid4().hex[:8]}"
-        await mcp_servers.serve(
-            runtime, incoming, outgoing, instructions=_INSTRUCTIONS, hints=hints, batch_ids=batch_ids
-        )
-        nursery.cancel_scope.cancel()
+    # History outlives this process, and a counter would begin anew in each.
+    batch_ids = f"serve-{uuid.uuid4().hex[:8]}"
+    told = {"instructions": _INSTRUCTIONS, "hints": hints, "batch_ids": batch_ids}
+    await mcp_servers.serve(runtime, incoming, outgoing, **told, stuck=_leave)  # type: ignore[arg-type]
+    trio.lowlevel.spawn_system_task(_leave_after, _CLOSING)
 
 
-async def _end_without_host(incoming: _Input, outgoing: _Output, scope: trio.CancelScope) -> None:
-    """Cancel `scope` when standard input has ended and standard output is closed at its other end."""
-    await incoming.ended.wait()
-    while not outgoing.is_closed_at_the_other_end():  # noqa: ASYNC110  no event tells it
-        await trio.sleep(_LOOK)
-    scope.cancel()
+async def _leave_after(seconds: float) -> None:
+    await trio.sleep(seconds)
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """End this process now.
+
+    A thread cannot be ended otherwise.  What is being written is whole or not there, as after every crash, and the
+    supervisors of commands and servers end these when this process is gone.
+    """
+    os._exit(Exit.OK)
 
 
 class _Input(trio.abc.ReceiveStream):
@@ -125,20 +131,15 @@ class _Input(trio.abc.ReceiveStream):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        #: Set when the host will send no more.
-        self.ended = trio.Event()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         most = max_bytes or 65536
         try:
             await trio.lowlevel.wait_readable(self._descriptor)
-            data = os.read(self._descriptor, most)
+            return os.read(self._descriptor, most)
         except OSError:
             # A regular file cannot be waited for on Linux, nor a pipe on Windows.
-            data = await trio.to_thread.run_sync(os.read, self._descriptor, most, abandon_on_cancel=True)
-        if not data:
-            self.ended.set()
-        return data
+            return await trio.to_thread.run_sync(os.read, self._descriptor, most, abandon_on_cancel=True)
 
     async def aclose(self) -> None:
         os.close(self._descriptor)
@@ -173,14 +174,6 @@ class _Output(trio.abc.SendStream):
             return
         os.close(self._descriptor)
         await trio.lowlevel.checkpoint()
-
-    def is_closed_at_the_other_end(self) -> bool:
-        """Whether the other end is closed, so that no program can read it, as far as the system tells."""
-        if self._stream is None or not hasattr(select, "poll"):
-            return False
-        poll = select.poll()
-        poll.register(self._descriptor, 0)
-        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

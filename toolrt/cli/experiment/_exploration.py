@@ -146,7 +146,9 @@ class Exploration(sim.Search):
             if self.interrupted or spent + spent / self._given > self.seconds:
                 return None
         self._given += 1
-        return self._search.policy()
+        policy = self._search.policy()
+        self.chance = self._search.chance
+        return policy
 
     def learn(self, execution: sim.Execution) -> None:
         """Tell the strategy."""

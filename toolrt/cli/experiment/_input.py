@@ -144,14 +144,24 @@ def checked_target(path: str, option: str, outside: Sequence[Path] = ()) -> Path
     return target
 
 
-def write_target(target: Path, text: str, option: str) -> None:
+def write_target(target: Path, text: str, option: str, *, private: bool = True) -> None:
     """Write `text` to `target`.
+
+    Args:
+        target: the file.
+        text: what it is to hold, without the end of its last line.
+        option: that named the file.
+        private: whether it holds contents of files: then no other user may read it.
 
     Raises:
         InputRefused: it could not be written after all.
     """
     try:
-        target.write_text(text + "\n", encoding="utf-8")
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            if private and stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.fchmod(descriptor, 0o600)
+            file.write(text + "\n")
     except OSError as error:
         raise InputRefused(
             f"{option} {str(target)!r}", f"it could not be written ({_why(error)})", "What was run stays run."

@@ -119,6 +119,11 @@ class Painter:
 
     def _made(self, line: Parts, width: int) -> _SentLine:
         parts = fitted(line, width)
+        # Blanks at its end show nothing, and only some terminals count them when they wrap anew.
+        while parts and not (last := parts[-1][0].rstrip(" ")):
+            parts.pop()
+        if parts:
+            parts[-1] = last, parts[-1][1]
         sent = "".join(self._coloured(text, style) for text, style in parts)
         return _SentLine(sent, sum(cell_len(text) for text, _ in parts))
 

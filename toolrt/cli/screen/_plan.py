@@ -10,7 +10,7 @@ import attrs
 from toolrt.cli._tally import calls_of
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen
-from toolrt.model import Claim, Mismatch, Mode, Registry, State, ToolCall
+from toolrt.model import Claim, Mode, Registry, State, ToolCall
 from toolrt.order import ClaimTable, LanePolicy, claims_of, partition
 
 #: The inputs that say best what a call is about, best first.
@@ -111,8 +111,7 @@ def _refusal(call: ToolCall, registry: Registry) -> str:
     tool = registry.get(call.name)
     if tool is None:
         return f"unknown tool; there are {', '.join(registry.names)}"
-    mismatches: Any = tool.decode(call.input)
-    return "; ".join(str(mismatch) for mismatch in mismatches if isinstance(mismatch, Mismatch))
+    return str(tool.decode(call.input))
 
 
 def print_plan(plan: BatchPlan, screen: Screen) -> None:

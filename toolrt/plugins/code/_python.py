@@ -109,7 +109,11 @@ class _PythonReader:
     def _calls(self, nesting: Nesting) -> list[Call]:
         calls = []
         for node in sorted(self._found.get("call", ()), key=lambda node: node.end_byte):
-            last = node.child_by_field_name("attribute") if node.type == "attribute" else node
+            last: Node | None = node
+            while last is not None and last.type == "subscript":  # a generic one that is told its types
+                last = last.child_by_field_name("value")
+            if last is not None and last.type == "attribute":
+                last = last.child_by_field_name("attribute")
             if last is None:
                 continue
             name = self._text(last) if last.type == "identifier" else ""

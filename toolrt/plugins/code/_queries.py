@@ -141,6 +141,12 @@ GO = """
 
 (call_expression function: (parenthesized_expression [(identifier) (selector_expression)] @call))
 
+(call_expression function: (index_expression operand: [(identifier) (selector_expression)] @call))
+
+(type_conversion_expression type: (generic_type type: (_) @call))
+
+(type_conversion_expression type: (parenthesized_type (generic_type type: (_) @call)))
+
 (import_spec) @import
 """
 

@@ -352,7 +352,9 @@ class Python:
         return tuple(found)
 
     def _element(self, target: Target, iterated: bool, depth: int) -> Found:
-        """What is in a container: by a loop over it, or by a subscript."""
+        """What is in a container, by a loop over it or by a subscript; a generic that is told its types is itself."""
+        if target.symbol != MODULE and not target.value and not iterated:
+            return (target,)
         if not target.inside:
             if target.symbol != MODULE and target.value and depth < _DEEPEST:
                 called = self._member(target, "__iter__" if iterated else "__getitem__", depth + 1)

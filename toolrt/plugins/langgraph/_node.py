@@ -120,7 +120,8 @@ class OrderedToolNode(ToolNode):
         if not _is_asked(asked):
             return asked
         message = _Message(self, asked, config)
-        message.finish(_run_blocking(message.runtime(_blocking_function, is_awaited=False), message.calls))
+        runtime = message.runtime(_blocking_function, is_awaited=False)
+        message.finish(_run_blocking(runtime, message.calls, message.thread))
         return super()._combine_tool_outputs(message.answers(), asked[0].input_type)
 
     async def _afunc(self, input: Any, config: RunnableConfig, runtime: Any) -> Any:
@@ -128,7 +129,8 @@ class OrderedToolNode(ToolNode):
         if not _is_asked(asked):
             return asked
         message = _Message(self, asked, config)
-        message.finish(await _run_awaited(message.runtime(_awaited_function, is_awaited=True), message.calls))
+        runtime = message.runtime(_awaited_function, is_awaited=True)
+        message.finish(await _run_awaited(runtime, message.calls, message.thread))
         return super()._combine_tool_outputs(message.answers(), asked[0].input_type)
 
 
@@ -149,6 +151,8 @@ class _Message:
         self.node = node
         self._asked = asked
         conf = config.get("configurable") or {}
+        #: Names the conversation; None: it has no name, so its batches have no owner.
+        self.thread: str | None = conf.get("thread_id")
         self._ledger = Ledger(conf, [[one.call["id"], one.call["name"]] for one in asked])
         for index, one in enumerate(asked):
             one.index = index
@@ -274,23 +278,23 @@ def _own_function(message: _Message, tool: Tool) -> Callable[..., Any]:
     return acall if tool.is_async else call
 
 
-async def _run_awaited(runtime: Runtime, calls: list[ToolCall]) -> BatchOutcome | None:
+async def _run_awaited(runtime: Runtime, calls: list[ToolCall], owner: str | None) -> BatchOutcome | None:
     if not calls:
         return None
     inside = Inside.current()
     if inside is None:
-        return await aio.run(runtime, calls)
+        return await aio.run(runtime, calls, owner=owner)
     return await aio.open_batch(inside.context, registry=runtime.registry).run(calls)
 
 
-def _run_blocking(runtime: Runtime, calls: list[ToolCall]) -> BatchOutcome | None:
+def _run_blocking(runtime: Runtime, calls: list[ToolCall], owner: str | None) -> BatchOutcome | None:
     if not calls:
         return None
     if asyncio._get_running_loop() is not None:  # it is held up already, and could not be asked to run the batch
-        return _in_thread(functools.partial(run_sync, runtime, calls))
+        return _in_thread(functools.partial(run_sync, runtime, calls, owner=owner))
     inside = Inside.current()
     if inside is None:
-        return run_sync(runtime, calls)
+        return run_sync(runtime, calls, owner=owner)
     sub_batch = functools.partial(inside.context.run, calls, registry=runtime.registry)
     return trio.from_thread.run(sub_batch, trio_token=inside.token)
 

@@ -8,6 +8,7 @@ Rules.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -19,8 +20,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from toolrt import aio
 from toolrt.errors import DefinitionRefused
 from toolrt.interop import render_results, run_sync
-from toolrt.model import Registry, Tool, ToolCall, ToolOutput, ToolResult
+from toolrt.model import File, Image, Registry, Text, Tool, ToolCall, ToolOutput, ToolResult
 from toolrt.model import tool as runtime_tool
+from toolrt.model._content import Part, in_base64, parts_of
 from toolrt.runtime import Runtime, ToolContext
 
 __all__ = ["batched_tool", "is_sync", "message_of", "tool_from_langchain"]
@@ -72,11 +74,11 @@ def batched_tool(tool: Tool, runtime: Runtime | None) -> BaseTool:
     if tool.name not in orders.registry:
         raise DefinitionRefused("langchain_tool(runtime)", f"a runtime with a tool named {tool.name!r}", orders)
 
-    def call(**input: Any) -> str:
-        return _text(run_sync(orders, [ToolCall(tool.name, tool.name, input)]).results[0])
+    def call(**input: Any) -> Any:
+        return _content(run_sync(orders, [ToolCall(tool.name, tool.name, input)]).results[0])
 
-    async def acall(**input: Any) -> str:
-        return _text((await aio.run(orders, [ToolCall(tool.name, tool.name, input)])).results[0])
+    async def acall(**input: Any) -> Any:
+        return _content((await aio.run(orders, [ToolCall(tool.name, tool.name, input)])).results[0])
 
     return StructuredTool(
         name=tool.name,
@@ -90,11 +92,52 @@ def batched_tool(tool: Tool, runtime: Runtime | None) -> BaseTool:
 def message_of(result: ToolResult) -> ToolMessage:
     """The message that answers a call of one of the runtime's own tools."""
     return ToolMessage(
-        content=_text(result),
+        content=_content(result),
         name=result.name,
         tool_call_id=result.call_id,
         status="success" if result.ok else "error",
     )
+
+
+def _content(result: ToolResult) -> Any:
+    """The content of a message: a text, or LangChain's own blocks."""
+    parts = parts_of(result.content) if result.ok else None
+    return _text(result) if parts is None else [_block(part) for part in parts]
+
+
+def _block(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image | File):
+        kind = "image" if isinstance(part, Image) else "file"
+        return {"type": kind, "base64": in_base64(part.data), "mime_type": part.media_type}
+    return {"type": "text", "text": part.in_words()}
+
+
+def _parted(content: Any) -> Any:
+    """What a tool of LangChain's answered, whose blocks of pictures and files become parts."""
+    if not isinstance(content, list):
+        return content
+    parts = [_part_of(block) for block in content]
+    return parts if any(isinstance(part, Image | File) for part in parts) else content
+
+
+def _part_of(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    url = block.get("image_url")
+    url = url.get("url") if isinstance(url, dict) else url
+    data, kind = block.get("base64") or block.get("data"), block.get("mime_type") or ""
+    if block.get("type") == "image_url" and isinstance(url, str) and url.startswith("data:"):
+        about, _, data = url.removeprefix("data:").partition(",")
+        kind = about.partition(";")[0]
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"])
+    if block.get("type") not in ("image", "image_url", "file") or not isinstance(data, str):
+        return block
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except ValueError:
+        return block
+    return File(raw, kind) if block["type"] == "file" else Image(raw, kind or "image/png")
 
 
 def _text(result: ToolResult) -> str:
@@ -108,4 +151,4 @@ def _output(answer: Any) -> ToolOutput:
         return ToolOutput(error=f"it gave a {type(answer).__name__}, which only a graph can carry out")
     if answer.status == "error":
         return ToolOutput(error=str(answer.content))
-    return ToolOutput(answer.content)
+    return ToolOutput(_parted(answer.content))

@@ -1,30 +1,78 @@
-"""Turns a server's answer into what the model reads.
+"""Turns a server's answer into what the model reads, and a tool's answer into what a host reads.
 
-Rules.  Text stands as it is.  Other blocks (images, audio, files) become their kind and size, not their bytes.
-Structured content is given where there is no text: the protocol asks servers to write it as text too.  What is longer
-than the limit loses its middle, and says how much.  Of a block of an unknown kind the model reads the kind.
+Rules.  Text stands as it is.  A picture that models can see stays one, and a PDF document a file.  Other blocks (audio,
+files) become their kind and size, not their bytes; so does a picture whose bytes are none: a provider would refuse it.
+Structured content is given where there is no text: the protocol asks servers to write it as text too.  Of a block of an
+unknown kind the model reads the kind.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from toolrt._plain import counted
+from toolrt.interop._render import _text_of
+from toolrt.model import File, Image, ToolResult
+from toolrt.model._content import Part, in_base64, parts_of, picture_type
 from toolrt.plugins.mcp._port import CallAnswer
 
 
-def text_of(answer: CallAnswer, limit: int) -> str:
-    """The answer in words, at most `limit` characters of it and a line that says what is missing."""
+def blocks_of(result: ToolResult) -> list[dict[str, Any]]:
+    """A result as the protocol has it: its text, or its parts where it has such."""
+    parts = parts_of(result.content) if result.ok else None
+    if parts is None:
+        return [{"type": "text", "text": _text_of(result)}]
+    return [_of_part(part) for part in parts]
+
+
+def _of_part(part: Part) -> dict[str, Any]:
+    if isinstance(part, Image):
+        return {"type": "image", "data": in_base64(part.data), "mimeType": part.media_type}
+    if isinstance(part, File):
+        about = {"uri": f"attachment:{quote(part.name)}", "mimeType": part.media_type}
+        text = part.text
+        held = {"blob": in_base64(part.data)} if text is None else {"text": text}
+        return {"type": "resource", "resource": {**about, **held}}
+    return {"type": "text", "text": part.in_words()}
+
+
+def content_of(answer: CallAnswer) -> str | list[Part | str]:
+    """The answer as a tool of the runtime gives it: a text, or parts where there is more to see."""
+    seen = [_seen(block) for block in answer.content]
+    if not any(seen):
+        return text_of(answer)
+    return [part or _block(block) for part, block in zip(seen, answer.content, strict=True)]
+
+
+def _seen(block: Mapping[str, Any]) -> Part | None:
+    """A picture, or a PDF document; None for every other block."""
+    held: Any = block.get("resource") if block.get("type") == "resource" else block
+    if not isinstance(held, Mapping):
+        return None
+    data, kind = held.get("blob" if held is not block else "data"), str(held.get("mimeType"))
+    if not isinstance(data, str) or block.get("type") not in ("image", "resource"):
+        return None
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
+    if picture_type(raw) is not None and (kind.startswith("image/") or block.get("type") == "image"):
+        return Image(raw)
+    if kind == "application/pdf" and raw.startswith(b"%PDF"):
+        return File(raw, kind, str(held.get("uri")).rpartition("/")[2] or "file")
+    return None
+
+
+def text_of(answer: CallAnswer) -> str:
+    """The answer in words."""
     told = [_block(block) for block in answer.content]
     if answer.structured is not None and not any(block.get("type") == "text" for block in answer.content):
         told.append(json.dumps(answer.structured, ensure_ascii=False, separators=(",", ":")))
-    text = "\n".join(told)
-    if len(text) <= limit:
-        return text
-    head, tail = text[: limit - limit // 2], text[-(limit // 2) :]
-    return f"{head}\n[... {len(text) - limit:,} characters left out ...]\n{tail}"
+    return "\n".join(told)
 
 
 def _block(block: Mapping[str, Any]) -> str:

@@ -12,6 +12,8 @@ Rules.
        interrupted, unless its tool may finish what it does.
     5. Whatever the host sends gets an answer or is dropped, and the server lives on.  Reading pauses only while
        `_UNSENT_MOST` bytes wait for a host that does not read; sending never depends on reading.
+    6. When the host's stream ends, what runs is interrupted.  Only where calls come right before the end, as from a
+       pipe that another program has written and left, they may still end, as long as one does in `linger` seconds.
 
 Limits.  Resources, prompts, sampling and the stateless revision (2026-07-28) are not offered: a client of that revision
 falls back to ``initialize``, which is answered.
@@ -22,6 +24,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -31,9 +34,11 @@ import attrs
 import trio
 
 from toolrt.interop._json import NotStrictJSON, strict_json
-from toolrt.interop._render import _text_of, render_tools
+from toolrt.interop._render import render_tools
 from toolrt.model import Progress, Registry, ResultReady, State, Tool, ToolCall, ToolOutput, ToolResult
+from toolrt.plugins.mcp._content import blocks_of
 from toolrt.plugins.mcp._port import Hints
+from toolrt.plugins.mcp._progress import ProgressOfCall
 from toolrt.runtime import Batch, Runtime
 
 #: Revisions of the protocol that begin with ``initialize``; the last is offered to a client that asks for another.
@@ -48,10 +53,14 @@ _PROGRESS_UNSENT_MOST = 1024 * 1024
 _CALLS_MOST = 10_000
 #: Calls of one batch.
 _BATCH_MOST = 1_000
-#: Characters of one progress message.
-_PROGRESS_MOST = 2_000
 #: Seconds in which the host has to take what is left to be sent.
 _FLUSH = 5.0
+#: Calls that came so many seconds before the end of the host's stream came with it.
+_WITH_THE_END = 0.25
+#: Seconds in which calls that came with the end have to end, all of them.
+_LINGER_MOST = 30.0
+#: Seconds in which calls that are interrupted have to end, or they are stuck.  A command is killed after half of it.
+_INTERRUPTED_MOST = 1.0
 
 _PARSE_ERROR, _INVALID_REQUEST, _METHOD_NOT_FOUND, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
@@ -80,8 +89,8 @@ class _ServedCall:
     cancelled: bool = False
     #: The scope that its tool runs in, while it may be interrupted.
     scope: trio.CancelScope | None = None
-    #: How many progress messages it has sent.
-    told: int = 0
+    #: How far the host was told that it is.
+    progress: ProgressOfCall = attrs.field(factory=ProgressOfCall)
 
 
 async def serve(
@@ -92,7 +101,8 @@ async def serve(
     instructions: str = "",
     hints: Mapping[str, Hints] | None = None,
     batch_ids: str | None = None,
-    linger: float = 30.0,
+    linger: float = 1.0,
+    stuck: Callable[[], object] | None = None,
 ) -> None:
     """Serve the runtime's tools to one MCP host until its stream ends.
 
@@ -103,7 +113,10 @@ async def serve(
         instructions: what the host's model should know of these tools.
         hints: what the host is told of a tool, by the tool's name: whether it only reads, and so on.
         batch_ids: what the ids of batches begin with, which a history keeps; None: they are numbered as the runtime's.
-        linger: seconds in which calls may still end after the host's stream has ended; then they are interrupted.
+        linger: where the host's stream ends right behind calls, these may still end, as long as one does in so many
+            seconds.  What runs then, and whatever came earlier, is interrupted.
+        stuck: is called where calls that were interrupted go on for another second: a thread cannot be ended, so who
+            cannot wait for it has to end the process.  None: all are waited for.
 
     Checkpoint: always.
 
@@ -119,9 +132,13 @@ async def serve(
         nursery.start_soon(served.run_batches)
         with served.while_it_reads:
             await served.read(incoming)
-            with trio.move_on_after(linger):
-                await served.wait_answered()
+            with trio.move_on_after(_LINGER_MOST):
+                await served.wait_answered(linger)
         served.end()
+        with trio.move_on_after(_INTERRUPTED_MOST):
+            await served.batches_over.wait()
+        if stuck is not None and not served.batches_over.is_set():
+            stuck()
         await served.batches_over.wait()
         with trio.move_on_after(_FLUSH):
             await served.wait_sent()
@@ -170,6 +187,8 @@ class ServedConnection:
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._news = _News()
+        #: When the last call came.
+        self._last_call = -math.inf
         #: Cancelled when the host takes nothing any more.
         self.while_it_reads = trio.CancelScope()
         self._batches = trio.CancelScope()
@@ -288,6 +307,7 @@ class ServedConnection:
         token = about.get("progressToken") if isinstance(about, dict) else None
         if not isinstance(token, str | int) or isinstance(token, bool):
             token = None
+        self._last_call = trio.current_time()
         asked = _ServedCall(id, ToolCall(f"mcp-{next(self._numbers)}", name, input), token)
         self._calls[id] = asked
         if self._batch is None or self._waiting or len(self._batch.calls) >= _BATCH_MOST:
@@ -310,15 +330,14 @@ class ServedConnection:
             self._running -= 1
             self._close(asked, update.result)
         elif asked.token is not None and not asked.cancelled and self._unsent_bytes < _PROGRESS_UNSENT_MOST:
-            asked.told += 1
-            told = {"progressToken": asked.token, "progress": asked.told, "message": _in_words(update.message)}
+            told = {"progressToken": asked.token, **asked.progress.told(update.message)}
             self._send({"method": "notifications/progress", "params": told})
 
     def _close(self, asked: _ServedCall, result: ToolResult) -> None:
         """The call has ended: answer it, unless the host has cancelled it."""
         del self._calls[asked.id]
         if not asked.cancelled:
-            self._answer(asked.id, _result(_text_of(result), not result.ok))
+            self._answer(asked.id, {"content": blocks_of(result), "isError": not result.ok})
         self._news.tell()
 
     def _cancel(self, id: object) -> None:
@@ -349,7 +368,7 @@ class ServedConnection:
                     while not self._waiting:
                         await self._news.wait()
                     batch_id = None if self._batch_ids is None else f"{self._batch_ids}-{number}"
-                    async with self._runtime.open_batch(state, batch_id) as batch:
+                    async with self._runtime.open_batch(state, batch_id, owner=self) as batch:
                         self._batch = batch
                         while self._waiting and len(batch.calls) < _BATCH_MOST:
                             self._submit(batch, self._waiting.popleft())
@@ -365,13 +384,19 @@ class ServedConnection:
 
     # The end
 
-    async def wait_answered(self) -> None:
-        """Return when every call has ended.
+    async def wait_answered(self, linger: float) -> None:
+        """Return when every call has ended, or none did for `linger` seconds; at once if the last came before the end.
 
-        Checkpoint: if one has not.
+        Checkpoint: if it waits.
         """
-        while self._calls:
-            await self._news.wait()
+        if trio.current_time() - self._last_call > _WITH_THE_END:
+            return
+        left = len(self._calls) + 1
+        while 0 < len(self._calls) < left:
+            left = len(self._calls)
+            with trio.move_on_after(linger):
+                while len(self._calls) == left:
+                    await self._news.wait()
 
     async def wait_sent(self) -> None:
         """Return when the host has taken all that it is sent.
@@ -458,13 +483,6 @@ def _line(message: dict[str, Any]) -> bytes:
     except UnicodeEncodeError:
         # Half of a surrogate pair, such as in an id: it goes back as it came.
         return json.dumps(message, separators=(",", ":")).encode() + b"\n"
-
-
-def _in_words(message: object) -> str:
-    if isinstance(message, Mapping) and isinstance(message.get("message"), str):
-        message = message["message"]
-    text = message if isinstance(message, str) else str(message)
-    return text if len(text) <= _PROGRESS_MOST else text[:_PROGRESS_MOST] + " ..."
 
 
 def _result(text: str, is_error: bool) -> dict[str, Any]:

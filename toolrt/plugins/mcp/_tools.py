@@ -13,18 +13,15 @@ Rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import attrs
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.interop._json import deeper_than
 from toolrt.model import READ, Claim, Tool, ToolOutput
-from toolrt.model._schema import Mismatch, _against_schema, _checker
-from toolrt.model._tool import Arguments
-from toolrt.plugins.mcp._content import text_of
+from toolrt.model._schema_check import SchemaCheck
+from toolrt.plugins.mcp._content import content_of, text_of
 from toolrt.plugins.mcp._port import CallAnswer, Hints, Offered, Progress
-from toolrt.plugins.mcp._schema import TooMuch, nesting_allowed
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes._unanswered import Unanswered
 
@@ -40,21 +37,12 @@ class _CallContext(Protocol):
 
 @attrs.define(eq=False)
 class _McpTool(Tool):
-    """A tool whose input is bounded before it is held against a stranger's schema."""
-
-    #: How deep an input may be nested.
-    levels: int = attrs.field(default=0, kw_only=True)
+    """A tool of a stranger's."""
 
     @property
     def declares(self) -> bool:
         """Never: lane policies ask `is_safe`, and no rule about paths speaks of what a stranger reads."""
         return False
-
-    def decode(self, input: object) -> Arguments | list[Mismatch]:
-        """See `Tool.decode`."""
-        if isinstance(input, dict) and deeper_than(input, self.levels):
-            return [Mismatch("input", f"at most {self.levels} levels of nesting", "more")]
-        return super().decode(input)
 
 
 class _CallingConnection(Protocol):
@@ -83,11 +71,10 @@ def tool_of(connection: _CallingConnection, offered: Offered, name: str, owner: 
     hints = believed(server.trusted, offered)
     what = f"tool {offered.name!r} of MCP server {server.name!r}"
     remedy = f"Leave it out by McpServer({server.name!r}, ..., only=[...]), or have the server corrected."
-    try:
-        levels = nesting_allowed(offered.input_schema)
-    except TooMuch as error:
-        raise InputRefused(what, f"its input schema is not used: {error}", remedy) from None
-
+    if not isinstance(offered.input_schema, Mapping) or offered.input_schema.get("type") != "object":
+        got = offered.input_schema
+        told = f'"type": {got.get("type")!r:.80}' if isinstance(got, Mapping) else f"a {type(got).__name__}"
+        raise InputRefused(what, f'its input schema is not used: expected "type": "object", got {told}', remedy)
     fits = _answer_check(offered)
 
     async def call(ctx: _CallContext, /, **arguments: Any) -> ToolOutput:
@@ -105,12 +92,13 @@ def tool_of(connection: _CallingConnection, offered: Offered, name: str, owner: 
         description=description,
         schema=offered.input_schema,
         owner=owner,
-        levels=levels,
+        max_result=server.output_limit,
     )
     try:
         tool.validator  # noqa: B018  a schema that is none is refused here, not at the first call
     except DefinitionRefused as error:
-        raise InputRefused(what, f"its input schema is not used: {error}", remedy) from None
+        why = f"expected {error.expected}, got {error.got}"
+        raise InputRefused(what, f"its input schema is not used: {why}", remedy) from None
     return tool
 
 
@@ -127,28 +115,24 @@ async def _called(
         answer = await connection.call(offered, arguments, ctx.progress, again=again)
     except Unanswered as error:
         return ToolOutput(error=f"MCP server {server.name!r}: {error}")
-    told = text_of(answer, server.output_limit)
     if answer.is_error:
-        return ToolOutput(error=told or "the tool failed and says no more")
+        return ToolOutput(error=text_of(answer) or "the tool failed and says no more")
     wrong = None if answer.structured is None else fits(answer.structured)
     if wrong is not None:
         why = f"its structured answer is not what it says its answers are ({wrong}); effects have landed"
         return ToolOutput(error=f"MCP server {server.name!r}: {why}")
-    return ToolOutput(told)
+    return ToolOutput(content_of(answer))
 
 
 def _answer_check(offered: Offered) -> Callable[[object], str | None]:
     """Says what is wrong with structured content, or None; nothing is, where the schema for it cannot be used."""
     try:
-        levels = nesting_allowed(offered.output_schema)
-        check = _checker(cast(Mapping[str, Any], offered.output_schema), "an output schema")
-    except (TooMuch, DefinitionRefused):
+        check = SchemaCheck(offered.output_schema, "an output schema")  # type: ignore[arg-type]
+    except DefinitionRefused:
         return lambda value: None
 
     def wrong(value: object) -> str | None:
-        if deeper_than(value, levels):
-            return f"it is nested in more than {levels} levels"
-        found = _against_schema(check, cast(Mapping[str, Any], value)) if check is not None else []
+        found = check.wrong_with(value)
         return str(found[0]).replace("input", "answer", 1) if found else None
 
     return wrong

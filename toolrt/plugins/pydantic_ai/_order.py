@@ -7,9 +7,11 @@ Rules.
     2. A call whose toolset is never called (a hook skipped it, deferred it or failed) gives its place back.
     3. A hook that changes the arguments changes what the tool runs with, and not what the call holds: where the changed
        call would touch more, it is refused.
-    4. A tool runs in pydantic-ai's own task: ``ModelRetry``, ``CallDeferred``, ``ApprovalRequired`` and every other
+    4. A call that is to be approved, or runs elsewhere, ends the run, and pydantic-ai runs the other calls of its
+       message before that.  A later call that conflicts with it would overtake it: it fails, and says to be sent again.
+    5. A tool runs in pydantic-ai's own task: ``ModelRetry``, ``CallDeferred``, ``ApprovalRequired`` and every other
        exception come out as they are.
-    5. A tool without a coroutine runs in a thread.  A cancel or a timeout cannot stop it, so the call ends, and frees
+    6. A tool without a coroutine runs in a thread.  A cancel or a timeout cannot stop it, so the call ends, and frees
        what it holds, when the thread has ended.
 """
 
@@ -19,23 +21,28 @@ import asyncio
 import concurrent.futures
 import contextvars
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import trio
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 from pydantic_core import to_jsonable_python
 
-from toolrt.aio import CallOrder, PlacedCall
+from toolrt.aio import BehindApproval, CallOrder, PlacedCall
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Registry, Tool
 from toolrt.plugins._promised import Inside
 from toolrt.plugins.pydantic_ai._tools import RuntimeToolset, claims_of
 
 __all__ = ["around", "made"]
+
+#: The names of tools whose calls end the run, to be approved or run elsewhere.
+_DEFERRED: weakref.WeakKeyDictionary[CallOrder, set[str]] = weakref.WeakKeyDictionary()
 
 #: The place of the call that this task runs, for each order that gave it one.
 _PLACED: contextvars.ContextVar[Mapping[CallOrder, PlacedCall]] = contextvars.ContextVar("placed")
@@ -103,10 +110,19 @@ class OrderedCalls(AbstractCapability[Any]):
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
         """Take the place in the first step of the call's task."""
+        deferred = _deferred_before(ctx, call.tool_call_id, _DEFERRED.get(self.order, ()))
+        before = [self.order.place(name, input, self.group, call_id) for name, input, call_id in deferred]
         placed = self.order.place(tool_def.name, _plain(args), self.group, call.tool_call_id)
+        for earlier in before:
+            earlier.give_back(waits=True)
         token = _PLACED.set({**_PLACED.get({}), self.order: placed})
         try:
             return await handler(args)
+        except (CallDeferred, ApprovalRequired):
+            placed.give_back(waits=True)
+            raise
+        except BehindApproval as error:
+            raise ToolFailed(str(error)) from None
         finally:
             _PLACED.reset(token)
             placed.give_back()
@@ -124,6 +140,14 @@ class OrderedToolset(WrapperToolset[Any]):
         """One for this run: its calls are a group."""
         wrapped = await self.wrapped.for_run(ctx)
         return OrderedToolset(wrapped, self.order, object() if self.group is None else self.group)
+
+    async def get_tools(self, ctx: Any) -> dict[str, Any]:
+        """The wrapped tools; those that are not run in this run are noted."""
+        tools: dict[str, Any] = await self.wrapped.get_tools(ctx)
+        deferred = {name for name, tool in tools.items() if tool.tool_def.kind in ("unapproved", "external")}
+        if deferred:
+            _DEFERRED.setdefault(self.order, set()).update(deferred)
+        return tools
 
     async def __aexit__(self, *error: Any) -> bool | None:
         """Leave the wrapped toolset, and nothing of a run that has ended in its loop."""
@@ -155,6 +179,19 @@ class OrderedToolset(WrapperToolset[Any]):
 
     def _place(self, name: str, input: dict[str, Any], ctx: Any) -> PlacedCall:
         return self.order.place(name, input, self.group, ctx.tool_call_id or "")
+
+
+def _deferred_before(ctx: Any, call_id: str, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The calls of the message before `call_id` that this run does not run: name, input, id."""
+    parts = getattr(ctx.messages[-1], "parts", ()) if names and ctx.messages else ()
+    calls = [part for part in parts if getattr(part, "part_kind", "") == "tool-call"]
+    if call_id not in [part.tool_call_id for part in calls]:
+        return
+    for part in calls:
+        if part.tool_call_id == call_id:
+            return
+        if part.tool_name in names:
+            yield part.tool_name, _plain(part.args_as_dict()), part.tool_call_id
 
 
 class WaitedThreads(concurrent.futures.Executor):

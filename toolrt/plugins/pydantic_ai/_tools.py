@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai import Tool as AgentTool
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
-from pydantic_ai.messages import ToolReturn
+from pydantic_ai.messages import BinaryContent, ToolReturn
 from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_ai.usage import RunUsage
@@ -27,8 +27,9 @@ from pydantic_core import SchemaValidator, core_schema
 
 from toolrt import aio
 from toolrt.errors import DefinitionRefused
-from toolrt.model import EVERYTHING, Claim, Outcome, Registry, State, Tool, ToolCall, ToolOutput
+from toolrt.model import EVERYTHING, Claim, File, Image, Outcome, Registry, State, Tool, ToolCall, ToolOutput
 from toolrt.model import tool as runtime_tool
+from toolrt.model._content import parts_of
 from toolrt.plugins._promised import Inside
 from toolrt.runtime import Runtime, ToolContext
 
@@ -96,7 +97,32 @@ def _refusal(error: Exception) -> ToolOutput:
 
 
 def _output(answer: Any) -> ToolOutput:
-    return ToolOutput(answer.return_value if isinstance(answer, ToolReturn) else answer)
+    if not isinstance(answer, ToolReturn):
+        return ToolOutput(_parted(answer))
+    value, beside = _parted(answer.return_value), answer.content
+    if not beside:
+        return ToolOutput(value)
+    shown = [_parted(one) for one in ([beside] if isinstance(beside, str) else beside)]
+    return ToolOutput([*(value if isinstance(value, list) else [value]), *shown])
+
+
+def _parted(answer: Any) -> Any:
+    """An answer of an agent's tool, whose binary content becomes parts."""
+    if isinstance(answer, BinaryContent):
+        return (Image if answer.is_image else File)(answer.data, answer.media_type)
+    return [_parted(one) for one in answer] if isinstance(answer, list | tuple) else answer
+
+
+def _unparted(content: Any) -> Any:
+    """The reverse: what an agent takes for the content of a result."""
+    parts = parts_of(content)
+    if parts is None:
+        return content
+    told = [
+        BinaryContent(part.data, media_type=part.media_type) if isinstance(part, Image | File) else part.in_words()
+        for part in parts
+    ]
+    return told[0] if len(told) == 1 else told
 
 
 def claims_of(tool: Tool) -> Callable[[Mapping[str, Any], State], Iterable[Claim]]:
@@ -147,12 +173,15 @@ class RuntimeToolset(AbstractToolset[Any]):
         calls = [ToolCall(ctx.tool_call_id or "", tool.tool_def.name, tool_args)]
         inside = Inside.current()
         if inside is None:
-            done = await aio.run(self._alone, calls)
+            done = await aio.run(self._alone, calls, owner=ctx.run_id)
         else:
             done = await aio.open_batch(inside.context, registry=self.registry).run(calls)
         result = done.results[0]
         if result.ok:
-            return f"{result.content}\n{_NOT_KEPT}" if done.state != State() else result.content
+            content = _unparted(result.content)
+            if done.state == State():
+                return content
+            return f"{content}\n{_NOT_KEPT}" if content is result.content else [content, _NOT_KEPT]
         if result.outcome is Outcome.INVALID:
             raise ModelRetry(result.error or "the call is invalid")
         if result.outcome is Outcome.DENIED:

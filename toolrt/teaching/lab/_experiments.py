@@ -87,7 +87,7 @@ def collect(
     # A copy: a failure that is simplified later is judged again, and is none of the exploration's executions.
     executions = tuple(kept)
     if details:
-        executions = tuple(sim.run(program, sim.Choices(one.choices), details=True) for one in executions)
+        executions = tuple(sim.run(program, sim.Choices(one.choices, one.chance), details=True) for one in executions)
     return Collected(report, executions)
 
 

@@ -57,14 +57,12 @@ _STEPS = 1_000_000
 
 @attrs.frozen
 class Ran:
-    """One execution of a batch; a call starts in its turn, also where its tool ran early."""
+    """One execution of a batch."""
 
     #: When the last call ended, in virtual seconds after the submission.
     makespan: float
     #: When each call started and ended, in call order.
     times: tuple[tuple[float, float], ...]
-    #: How often a tool ran: more often than there are calls, where what an early run had read has changed.
-    runs: int = 0
 
     def overlapping(self, calls: Sequence[TimedCall]) -> list[tuple[int, int]]:
         """The pairs of conflicting calls of which the later one started before the earlier one had ended."""
@@ -124,7 +122,6 @@ class _Things:
         self._cells = {name: sim.Cell(0, name="/".join(name)) for name in sorted(names)}
         #: When each tool ran: index of the call, start and end.
         self.ran: list[tuple[int, float, float]] = []
-        self.runs = 0
 
     def tools(self) -> list[Tool]:
         """A tool for each call."""
@@ -140,7 +137,6 @@ class _Things:
             function=act,
             safe=declares and call.only_reads,
             claims=call.touches if declares else None,
-            pure=call.only_reads,
             schema=None,
         )
 
@@ -155,7 +151,6 @@ class _Things:
     async def act(self, at: int) -> int:
         """Do what call `at` does."""
         call, start = self._calls[at], trio.current_time()
-        self.runs += 1
         seen = sum(cell.get() for mode in (READ, WRITE) for cell in self._touched(call, mode is WRITE))
         await trio.sleep(call.seconds)
         for cell in self._touched(call, True):
@@ -168,15 +163,12 @@ def ran_under(
     calls: Sequence[TimedCall],
     policy: LanePolicy | None = by_claims,
     limit: int | None = None,
-    *,
-    speculate: bool = False,
 ) -> Ran:
     """Run `calls` once on virtual time.
 
     Args:
         policy: who shares a lane; None runs everything at once, in no order, without a runtime.
         limit: how many calls run at once; None is any number.
-        speculate: whether calls that only read may run early, as of `toolrt.Runtime`.
 
     Checkpoint: never; call it outside Trio.
     """
@@ -188,7 +180,7 @@ def ran_under(
             await _at_once(things, len(calls), limit)
         else:
             tools = things.tools()
-            runtime = Runtime(Registry(tools), policy, limit, speculate=speculate)
+            runtime = Runtime(Registry(tools), policy, limit)
             await runtime.run([ToolCall(str(at), tool.name, {}) for at, tool in enumerate(tools)])
         return trio.current_time() - began, things
 
@@ -202,7 +194,7 @@ def ran_under(
         started, ended = execution.trace.of_kind(CallStarted.kind), execution.trace.of_kind(CallEnded.kind)
         ends = {event.fields["call"]: event.time for event in ended}
         times = {event.fields["call"]: (event.time, ends[event.fields["call"]]) for event in started}
-    return Ran(seconds, tuple(times[at] for at in sorted(times)), things.runs)
+    return Ran(seconds, tuple(times[at] for at in sorted(times)))
 
 
 async def _at_once(things: _Things, count: int, limit: int | None) -> None:
@@ -224,7 +216,6 @@ def makespans(
     batches: int = 100,
     seed: int = 0,
     limit: int | None = None,
-    speculate: bool = False,
 ) -> list[dict[str, Any]]:
     """Run batches of `workload` under each policy.
 
@@ -234,13 +225,11 @@ def makespans(
         batches: how many, 1 or more.
         seed: of the series of batches.
         limit: how many calls of a batch run at once; None is any number.
-        speculate: whether calls that only read may run early, under each policy.
 
     Returns:
         A row for each batch and policy: ``workload``, ``policy``, ``batch``, ``calls``, ``critical`` and ``serial``
         (the batch's critical path and serial sum, in seconds), ``makespan`` (in seconds), ``ratio`` (makespan /
-        critical), ``speedup`` (serial / makespan), ``overlaps`` (how many pairs of conflicting calls ran in no order),
-        ``runs`` (how often a tool ran).
+        critical), ``speedup`` (serial / makespan), ``overlaps`` (how many pairs of conflicting calls ran in no order).
 
     Raises:
         DefinitionRefused: `batches` is no whole number of 1 or more.
@@ -260,7 +249,7 @@ def makespans(
         calls = workload.batch(number, seed)
         critical, total = critical_path(calls), sum(call.seconds for call in calls)
         for name, policy in (_POLICIES if policies is None else policies).items():
-            ran = ran_under(calls, policy, limit, speculate=speculate)
+            ran = ran_under(calls, policy, limit)
             rows.append(
                 {
                     "workload": workload.name,
@@ -273,7 +262,6 @@ def makespans(
                     "ratio": ran.makespan / critical,
                     "speedup": total / ran.makespan,
                     "overlaps": len(ran.overlapping(calls)),
-                    "runs": ran.runs,
                 }
             )
     return rows

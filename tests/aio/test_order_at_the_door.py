@@ -1,0 +1,114 @@
+"""Batches of several asyncio tasks: the order of their first steps, and tools that have not begun."""
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolrt import Claim, Mode, Outcome, Registry, Runtime, ToolCall, aio, tool
+
+
+def _both(landed: list[int]) -> Runtime:
+    def claims(input: dict[str, Any], state: object) -> list[Claim]:
+        return [Claim(("k",), Mode.WRITE)]
+
+    @aio.tool(claims=claims)
+    async def put(ctx: Any, i: int) -> None:
+        landed.append(i)
+        await asyncio.sleep(0)
+
+    @tool(claims=claims)
+    async def put_in_trio(ctx: Any, i: int) -> None:
+        landed.append(i)
+        await trio.lowlevel.checkpoint()
+
+    return Runtime(Registry([put, put_in_trio]))
+
+
+async def _by(way: str, runtime: Runtime, i: int) -> None:
+    call = ToolCall(str(i), "put_in_trio" if "trio" in way else "put", {"i": i})
+    if "open" in way:
+        async with aio.open_batch(runtime) as batch:
+            batch.submit(call)
+            batch.seal()
+            async for _ in batch:
+                pass
+        outcome = batch.outcome
+    else:
+        outcome = await aio.run(runtime, [call])
+    assert outcome.results[0].outcome is Outcome.OK
+
+
+WAYS = st.lists(st.sampled_from(["run", "run trio", "open", "open trio"]), max_size=8)
+
+
+@given(first=WAYS, then=WAYS, eager=st.booleans())
+def test_batches_of_asyncio_tasks_have_the_order_of_their_first_steps(
+    first: list[str], then: list[str], eager: bool
+) -> None:
+    """Calls that conflict across batches take effect in the order in which their coroutines first ran."""
+    landed: list[int] = []
+
+    async def main() -> None:
+        if eager and sys.version_info >= (3, 12):
+            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        runtime = _both(landed)
+        await asyncio.gather(*(_by(way, runtime, i) for i, way in enumerate(first)))
+        await asyncio.gather(*(_by(way, runtime, i) for i, way in enumerate(then, len(first))))
+
+    asyncio.run(main())
+    assert landed == list(range(len(first) + len(then)))
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_an_asyncio_tool_is_not_started_until_its_first_line(steps: int) -> None:
+    """A cancel that comes before the tool's first line leaves the call NOT_STARTED, and any later one INTERRUPTED."""
+    begun = []
+
+    @aio.tool(safe=True)
+    async def wait(ctx: Any) -> None:
+        begun.append(True)
+        await asyncio.Event().wait()
+
+    async def main() -> Outcome:
+        async with aio.open_batch(Runtime(Registry([wait]))) as batch:
+            batch.submit(ToolCall("c", "wait", {}))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            batch.cancel("enough")
+        return batch.outcome.results[0].outcome
+
+    assert asyncio.run(main()) is (Outcome.INTERRUPTED if begun else Outcome.NOT_STARTED)
+
+
+def test_an_asyncio_tool_that_awaits_trio_is_told_which_decorator_it_needs() -> None:
+    """The error of a wrong await names the decorator of Trio's tools."""
+
+    @aio.tool(safe=True)
+    async def wrong(ctx: Any) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def main() -> str | None:
+        return (await aio.run(Runtime(Registry([wrong])), [ToolCall("c", "wrong", {})])).results[0].error
+
+    assert "made with @toolrt.tool;" in (asyncio.run(main()) or "")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with Python 3.12")
+def test_an_eager_tool_finds_asyncio_running() -> None:
+    """The first step of an eager task sees asyncio, not the Trio run that asked for it."""
+    sniffio = pytest.importorskip("sniffio")
+
+    @aio.tool(safe=True)
+    async def which(ctx: Any) -> str:
+        return str(sniffio.current_async_library())
+
+    async def main() -> Any:
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        return (await aio.run(Runtime(Registry([which])), [ToolCall("c", "which", {})])).results[0].content
+
+    assert asyncio.run(main()) == "asyncio"
