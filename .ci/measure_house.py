@@ -1,12 +1,13 @@
-"""What docs/explanation/house.md tells in figures: how large the package is, and how far a reader goes through it.
+"""How large the package is, and how far a reader goes along its three roads.
 
     python .ci/measure_house.py            print the table
-    python .ci/measure_house.py --write    write it into docs/explanation/house.md
-    python .ci/measure_house.py --names    name the files that were entered, and the circles
+    python .ci/measure_house.py --write    put today's figures beside the earlier ones in docs/explanation/house.md
+    python .ci/measure_house.py --names    name the files that each road enters, and the circles of imports
 
-tests/docs/test_house.py holds the limits and the page. A *move* is a call of a function whose file differs from the
-file of the function that was called before it; only functions of the package count. Every program is measured the
-second time that it runs, so that what happens once in a process (imports, caches) does not count.
+The roads are a batch of two calls, one `edit_file` on a real directory, and `sim.explore(max_executions=1)`. A *move*
+is a call of a function whose file differs from the file of the function that was called before it; only functions of
+the package count. Each program is measured the third time that it runs, so that what happens once in a process
+(imports, caches) does not count.
 """
 
 from __future__ import annotations
@@ -15,23 +16,13 @@ import ast
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "toolrt"
 PAGE = ROOT / "docs" / "explanation" / "house.md"
-#: The state before the rooms were rebuilt inside. For the same tree this script counts 14 files in the longest circle
-#: (it was in `workspace`; the 12 were in `runtime`) and 50 for the last row, whose program is not known any more.
-BEFORE = {
-    "lines of Python": 65_462,
-    "files": 388,
-    "classes": 596,
-    "longest circle of imports, files": 12,
-    "files that one streaming call enters": 22,
-    "moves between files in one streaming call": 98,
-    "files that `explore`, shrink and explain enter": 48,
-}
 _BEGIN, _END = "<!-- figures: .ci/measure_house.py -->\n", "<!-- end of figures -->\n"
 
 
@@ -111,6 +102,7 @@ def _entered(program: Callable[[], Any]) -> list[str]:
             entered.append(frame.f_code.co_filename[len(root) :])
 
     program()
+    program()
     before = sys.getprofile()
     sys.setprofile(profile)
     try:
@@ -120,31 +112,50 @@ def _entered(program: Callable[[], Any]) -> list[str]:
     return entered
 
 
-def streaming_call() -> list[str]:
-    """Give the files that one batch enters: one call of a tool with one claim that returns a text; updates are read."""
+def two_calls() -> list[str]:
+    """Give the files that a batch of two calls enters: each call claims a resource of its own."""
     import trio
 
     import toolrt
 
-    @toolrt.tool(schema=None, claims=lambda input, state: [toolrt.Claim(("note",), toolrt.WRITE)])
-    async def note(ctx: Any) -> str:
-        return "hello"
+    @toolrt.tool(schema=None, claims=lambda input, state: [toolrt.Claim(("note", input["name"]), toolrt.WRITE)])
+    async def note(ctx: Any, name: str) -> str:
+        return name
 
     runtime = toolrt.Runtime(toolrt.Registry([note]))
+    calls = [toolrt.ToolCall(f"call-{name}", "note", {"name": name}) for name in "ab"]
 
-    async def stream() -> None:
-        async with runtime.open_batch() as batch:
-            batch.submit(toolrt.ToolCall("call-0", "note"))
-            batch.seal()
-            results = [update.result async for update in batch if isinstance(update, toolrt.ResultReady)]
-        assert [result.content for result in results] == ["hello"]
+    async def run() -> None:
+        done = await runtime.run(calls)
+        assert [result.content for result in done.results] == ["a", "b"]
 
-    # Trio shuffles the tasks that can run, so the reader may look before or after the call: the longest way counts.
-    return max((_entered(lambda: trio.run(stream)) for _ in range(8)), key=moves)
+    return _entered(lambda: trio.run(run))
 
 
-def lost_update() -> list[str]:
-    """Give the files that finding, shrinking and explaining one lost update enters."""
+def edit_file() -> list[str]:
+    """Give the files that one `edit_file` enters, on a real directory."""
+    import tempfile
+
+    import trio
+
+    import toolrt
+
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "note.txt")
+        file.write_text("0", encoding="utf-8")
+        runtime = toolrt.Runtime(toolrt.Registry(toolrt.Workspace(directory).tools()))
+
+        def edit() -> None:
+            seen = int(file.read_text(encoding="utf-8"))
+            change = {"path": "note.txt", "old": str(seen), "new": str(seen + 1)}
+            done = trio.run(runtime.run, [toolrt.ToolCall("call-0", "edit_file", change)])
+            assert done.results[0].outcome is toolrt.Outcome.OK, done.results[0]
+
+        return _entered(edit)
+
+
+def explore() -> list[str]:
+    """Give the files that one explored execution of a lost update enters."""
     import trio
 
     from toolrt import sim
@@ -163,12 +174,10 @@ def lost_update() -> list[str]:
             nursery.start_soon(add)
         return value
 
-    def explored() -> None:
-        report = sim.explore(program, check=lambda execution: execution.value == 2)
-        assert report.verdict is sim.FAIL
-        report.failures[0].explain()
+    return _entered(lambda: sim.explore(program, max_executions=1))
 
-    return _entered(explored)
+
+ROADS = {"a batch of two calls": two_calls, "`edit_file`": edit_file, "`explore`, one execution": explore}
 
 
 def moves(entered: list[str]) -> int:
@@ -176,42 +185,52 @@ def moves(entered: list[str]) -> int:
     return sum(here != before for before, here in zip(["", *entered], entered, strict=False))
 
 
-def figures() -> dict[str, int]:
-    """Measure the package as it is now, by the names of `BEFORE`."""
+def figures() -> dict[str, str]:
+    """Measure the package as it is now; a road is told as files entered and moves between them."""
     texts = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
-    call = streaming_call()
-    now = (
-        sum(text.count("\n") for text in texts),
-        sum(path.is_file() and path.suffix != ".pyc" for path in PACKAGE.rglob("*")),
-        sum(map(len, classes().values())),
-        max(map(len, circles()), default=1),
-        len(set(call)),
-        moves(call),
-        len(set(lost_update())),
-    )
-    return dict(zip(BEFORE, now, strict=True))
+    long = sorted((text.count("\n") for text in texts), reverse=True)
+    now = {
+        "lines of Python": f"{sum(long):,}",
+        "files": f"{len(long)}",
+        "files above 600 lines": f"{sum(lines > 600 for lines in long)}",
+        "classes": f"{sum(map(len, classes().values()))}",
+        "circles of two files": f"{len(circles())}",
+    }
+    for name, road in ROADS.items():
+        entered = road()
+        now[f"{name}: files, moves"] = f"{len(set(entered))}, {moves(entered)}"
+    return now
 
 
-def table(now: dict[str, int]) -> str:
-    """Write the figures as the page has them."""
-    rows = [f"| {name} | {BEFORE[name]:,} | {value:,} |\n" for name, value in now.items()]
-    return "| measured | before | now |\n|---|---|---|\n" + "".join(rows)
+def table(now: dict[str, str], page: str, title: str) -> str:
+    """Put a column with `now` behind the columns of `page`; a column of the same title is measured anew."""
+    rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in row] for row in rows]
+    titles = rows[0][1:] if rows else []
+    told = {row[0]: dict(zip(titles, row[1:], strict=True)) for row in rows[2:]}
+    columns = [*(each for each in titles if each != title), title]
+    lines = [["measured", *columns], ["---"] * (1 + len(columns))]
+    for name, value in now.items():
+        lines.append([name, *(value if column == title else told.get(name, {}).get(column, "") for column in columns)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main(arguments: list[str]) -> None:
     """Print the table, write it into the page, or name what is behind it."""
     if "--names" in arguments:
-        for entered in (streaming_call(), lost_update()):
-            print(len(set(entered)), "files:", *(f"{file} {count}" for file, count in Counter(entered).most_common()))
+        for name, road in ROADS.items():
+            entered = road()
+            print(f"{name}:", *(f"{file} {count}" for file, count in Counter(entered).most_common()))
         for circle in circles():
             print("circle of", len(circle), *circle)
         return
-    text = table(figures())
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(_BEGIN)
+    told, _, after = rest.partition(_END)
+    text = table(figures(), told, date.today().isoformat())
     print(text, end="")
     if "--write" in arguments:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition(_BEGIN)
-        PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2], encoding="utf-8")
+        PAGE.write_text(before + _BEGIN + text + _END + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

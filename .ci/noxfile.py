@@ -30,7 +30,14 @@ nox.options.sessions = ["fast"]
 nox.options.default_venv_backend = "none"
 
 #: Tests of rooms whose folder has another name, and of files that belong to no room.
-_TESTS = {"errors": "model", "probe": "order", "_plain": "trace", "processes": "services", "_pytest_plugin": "testing"}
+_TESTS = {
+    "errors": "model",
+    "probe": "order",
+    "_aside": "runtime",
+    "_plain": "trace",
+    "processes": "services",
+    "_pytest_plugin": "testing",
+}
 
 
 def changed_files() -> list[str]:

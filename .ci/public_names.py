@@ -1,12 +1,11 @@
-"""Every public name of toolrt with its signature, as text that a reviewer reads: tests/docs/public_names.txt.
+"""Every name that toolrt promises, with its signature, as text that a reviewer reads: tests/docs/public_names.txt.
 
     python .ci/public_names.py                print the text
     python .ci/public_names.py --write        write it
     python .ci/public_names.py --against REF  name the changes since a commit or tag that break a user's program
 
-The source is read, never imported (griffe), so the text is the same in every environment.  A room is a module without
-an underscore in its path that has an `__all__`.  A name that several rooms export has its members in the room with the
-shortest path; the other rooms say where that is.
+The source is read, never imported (griffe), so the text is the same in every environment.  What is promised stands
+below, by the room that a program imports it from; any other name is for who reads or extends the house.
 """
 
 from __future__ import annotations
@@ -20,6 +19,62 @@ import griffe
 ROOT = Path(__file__).resolve().parents[1]
 SNAPSHOT = ROOT / "tests" / "docs" / "public_names.txt"
 
+#: What a user writes, by room.
+PROMISED = {
+    "toolrt": (
+        "EVERYTHING READ WRITE Allow ApprovalRequest Batch BatchOutcome Claim ClaimTable Deny Diagnostic Event File "
+        "Image Json LaneChoice MemoryDisk Mode Outcome Permissions Permit PolicyCall Progress Registry ResultReady "
+        "Rewrite Row Rule Runtime Services State StateMerged Text Tool ToolCall ToolContext ToolOutput ToolResult "
+        "TrackedCall Workspace by_claims by_safety parallel partition record run_sync serial tool"
+    ),
+    "toolrt.aio": "CallOrder call close on_loop open_batch run tool",
+    "toolrt.conformance": "conformance load_adapter",
+    "toolrt.errors": (
+        "BatchClosed DefinitionRefused LawBroken MissingExtra MisuseError PolicyRefused ToolrtError UndeclaredWarning"
+    ),
+    "toolrt.interop": "read_response render_results",
+    "toolrt.invariants": (
+        "KINDS LAWS MUTANTS LawVerdict Mix Mutant Violation all_batches check executed_by exhaust law patched rerun "
+        "simulate table verdicts"
+    ),
+    "toolrt.invariants.script": (
+        "AppendFile BreakState ChangeState Fail OverwriteState Pause ReadFile Say Scripted SeeState Sleep SubBatch "
+        "WriteFile"
+    ),
+    "toolrt.plugins.agent_framework": "ordering",
+    "toolrt.plugins.anthropic": "AnthropicTurn run tools",
+    "toolrt.plugins.code": "CodeIndex skeleton",
+    "toolrt.plugins.langgraph": "langchain_tool tool_node",
+    "toolrt.plugins.llama_index": "ordered",
+    "toolrt.plugins.lsp": "LanguageServer LanguageServers",
+    "toolrt.plugins.mcp": "McpServer connect serve",
+    "toolrt.plugins.openai": "chat_tools run run_chat tools",
+    "toolrt.plugins.openai_agents": "ordered",
+    "toolrt.plugins.otel": "Counts JsonLines OtelSpans Telemetry",
+    "toolrt.plugins.pydantic_ai": "ordered_tools",
+    "toolrt.probe": "access event vouch",
+    "toolrt.services": "RealShell RecordedShell Shell only_reads parallel_edit_tool shell_tool",
+    "toolrt.sim": (
+        "CANCELLED DPOR FAIL INCONCLUSIVE PASS PCT Bounded Cell ChildProcess Choices Execution Exhaustive Failure "
+        "History Hybrid Network Policy Portfolio Process Random RandomWalk Report Schedule Strategy Verdict always "
+        "asgi atomic before choose compare estimate eventually explore faults leave_real line linearizable reachable "
+        "recorded replay run scope serializable shielded sometimes thread_seconds tracked watch"
+    ),
+    "toolrt.teaching.lab": "Exercise Sheet",
+    "toolrt.teaching.litmus": "LITMUS Litmus verify",
+    "toolrt.teaching.play": "Game",
+    "toolrt.testing": (
+        "ParallelMachine Wrong batches check_tool check_tools command explored mutation_score propose_claims "
+        "run_parallel schedules simulate tool_mixes"
+    ),
+    "toolrt.trace": "Trace",
+    "toolrt.view": "chrome diff mermaid show svg text",
+    "toolrt.workspace": (
+        "Directory Disk FileProblem Folding HardLink History Identity Kind Limits MemoryDisk MountedDisk Permissions "
+        "Permit RealDisk Rule Special Stat Symlink Undone User Version Wanted Workspace held identify"
+    ),
+}
+
 
 def package() -> griffe.Module:
     """Read the package from the checkout."""
@@ -28,30 +83,24 @@ def package() -> griffe.Module:
     return loaded
 
 
-def rooms(module: griffe.Module) -> Iterator[griffe.Module]:
-    """Give each module with an `__all__` and without an underscore in its path."""
-    if module.exports:
-        yield module
-    for name, inner in sorted(module.members.items()):
-        if not name.startswith("_") and isinstance(inner, griffe.Module):
-            yield from rooms(inner)
-
-
 def text() -> str:
-    """Give the whole text: a heading for each room, a line for each name, indented ones for the members of a class."""
+    """Give the whole text: a heading for each room, a line for each name, indented ones for the members of a class.
+
+    A name of several rooms has its members in the first of them; the others say where that is.
+    """
+    whole = package()
     told: dict[str, str] = {}
     lines: list[str] = []
-    for room in sorted(rooms(package()), key=lambda room: (room.path.count("."), room.path)):
-        lines += ["", room.path, ""]
-        for name in sorted(str(export) for export in room.exports or ()):
-            try:
-                thing = room[name]
-                target = thing.final_target if thing.is_alias else thing
-            except (KeyError, griffe.AliasResolutionError, griffe.CyclicAliasError):
-                lines.append(f"    {name}")  # a module of another package, or a name that is made when it is used
-                continue
-            place = told.setdefault(target.path, f"{room.path}.{name}")
-            if place == f"{room.path}.{name}":
+    for path in sorted(PROMISED, key=lambda path: (path.count("."), path)):
+        room = whole[path.partition(".")[2]] if path != "toolrt" else whole
+        lines += ["", path, ""]
+        for name in sorted(PROMISED[path].split()):
+            if name not in map(str, room.exports or ()):
+                raise LookupError(f"{path} does not export {name}, which is promised")
+            thing = room[name]
+            target = thing.final_target if thing.is_alias else thing
+            place = told.setdefault(target.path, f"{path}.{name}")
+            if place == f"{path}.{name}":
                 lines += [f"    {line}" for line in described(name, target)]
             else:
                 lines.append(f"    {name} = {place}")

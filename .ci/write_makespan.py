@@ -102,21 +102,6 @@ def slots() -> Iterator[str]:
         yield f"| {'any number' if limit is None else limit} | {_interval(ratio)} | {_interval(speed)} |"
 
 
-def early() -> Iterator[str]:
-    """Give the table of makespans with and without speculation."""
-    yield "| workload | policy | without: median | 90 % | with: median | 90 % | batches gain | runs per 100 calls |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for name, workload in lab.WORKLOADS.items():
-        plain, sped = (lab.makespans(workload, _COMPARED, batches=60, speculate=on) for on in (False, True))
-        for policy in _COMPARED:
-            pairs = [pair for pair in zip(plain, sped, strict=True) if pair[0]["policy"] == policy]
-            [before], [after] = (lab.spread([pair[at] for pair in pairs]) for at in (0, 1))
-            gain = 100 * sum(one["makespan"] > other["makespan"] for one, other in pairs) / len(pairs)
-            runs = 100 * sum(other["runs"] for _, other in pairs) / sum(one["calls"] for one, _ in pairs)
-            cells = (f"{row['median']:.2f} | {row['p90']:.2f}" for row in (before, after))
-            yield f"| {name} | {policy} | {' | '.join(cells)} | {gain:.0f} % | {runs:.0f} |"
-
-
 class Pairs:
     """An own lane policy: as `by_claims`, but no lane has more than two calls."""
 
@@ -136,9 +121,7 @@ def own() -> Iterator[str]:
         yield f"| {name} | " + " | ".join(map(_interval, found)) + " |"
 
 
-TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
-    one.__name__: one for one in (ratios, ties, barriers, early, slots, own)
-}
+TABLES: Mapping[str, Callable[[], Iterator[str]]] = {one.__name__: one for one in (ratios, ties, barriers, slots, own)}
 
 
 def written(page: str, only: str | None = None) -> str:
