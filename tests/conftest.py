@@ -17,10 +17,12 @@ import pytest
 # What a rule says where it does not hold is asked for, so its assertions are told as those of a test.
 pytest.register_assert_rewrite("tests.properties")
 
-# A shell that starts a job in the background has it ignore Ctrl-C, and Python then leaves it ignored, here and in
-# every child.  The tests that press it want it heard.
+# A shell that starts a job in the background has it ignore Ctrl-C, `nohup` that its terminal is closed, and Python
+# then leaves both ignored, here and in every child.  The tests that send them want them heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The programs of the environment that the tests run in are found whether it was activated or not.
 os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
