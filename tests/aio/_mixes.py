@@ -78,10 +78,8 @@ async def _run(mix: Mix, turns: Sequence[int], asyncio_tools: bool) -> Any:
         await asyncio.wait([leave, ended], return_when=asyncio.FIRST_COMPLETED)
         if leave.done():
             ended.cancel()
-        elif mix.cancel_outside:
-            leave.cancel()
         else:
-            batch.cancel("the mix says so")
+            _mix.cancel(batch, mix, leave.cancel)
     await asyncio.wait([leave])
     return _mix.ending(world, batch, not leave.cancelled() and leave.result())
 

@@ -49,7 +49,7 @@ def test_laws_hold_where_one_call_is_cancelled_times_out_or_stops() -> None:
     plain = len(list(all_batches(1)))
     found = exhaust(list(all_batches(1, dimensions=DIMENSIONS))[plain:])
     assert found.ok, str(found)
-    assert found.batches == 6
+    assert found.batches == 8
 
 
 def test_every_call_of_a_cancelled_batch_is_answered() -> None:
@@ -61,7 +61,8 @@ def test_every_call_of_a_cancelled_batch_is_answered() -> None:
     found = exhaust(chosen, only)
     assert found.ok, str(found)
     with MUTANTS["a cancel silences the reader"].apply():
-        assert [alarm.mix.cancel_outside for alarm in exhaust(chosen, only).alarms] == [False]
+        alarmed = [alarm.mix for alarm in exhaust(chosen, only).alarms]
+        assert [(mix.cancel_outside, mix.cancel_call) for mix in alarmed] == [(False, None)]
 
 
 def test_laws_hold_in_every_trace_of_one_call() -> None:

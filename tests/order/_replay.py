@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 from tests.order._step import PlainTool
+from toolrt import probe
 from toolrt.invariants.mutants._mutant import patched
 from toolrt.model import ToolCall
 from toolrt.order import CallRecord, ClaimTable, LaneRecord, Machine
@@ -189,8 +190,9 @@ class Replay:
         Raises:
             AssertionError: the machine says something else than in the record.
         """
-        for step in self._steps:
-            self._happens(step)
+        with probe.observed_by(None, inline=True):  # as in a simulation, where no thread outlives its call
+            for step in self._steps:
+                self._happens(step)
         return self
 
     def _happens(self, step: tuple[Any, ...]) -> None:

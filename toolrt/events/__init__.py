@@ -29,6 +29,7 @@ from toolrt.events._batch import (
 from toolrt.events._call import (
     ApprovalAnswered,
     ApprovalAsked,
+    CallCancelled,
     CallEnded,
     CallSettled,
     CallStarted,
@@ -64,6 +65,7 @@ __all__ = [
     "BatchOpened",
     "BatchSealed",
     "BatchStopped",
+    "CallCancelled",
     "CallEnded",
     "CallEvent",
     "CallFailed",

@@ -135,6 +135,14 @@ class CallSettled(CallEvent):
 
 
 @attrs.frozen(slots=False)
+class CallCancelled(CallEvent):
+    """A cancel of this call alone was asked and came in time; `reason` says why."""
+
+    kind: ClassVar[str] = "call.cancelled"
+    reason: str
+
+
+@attrs.frozen(slots=False)
 class CallEnded(CallEvent):
     """The call's execution is over and its tickets and slot are free.
 

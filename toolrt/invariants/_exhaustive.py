@@ -65,7 +65,12 @@ _STOPPING = (
 #: Virtual seconds of a cancel are between the instants at which something ends: what sleeps is running, what waits for
 #: it is queued.
 _VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
-    "cancels": ({"cancel_after": 0.5}, {"cancel_after": 0.5, "cancel_outside": True}),
+    "cancels": (
+        {"cancel_after": 0.5},
+        {"cancel_after": 0.5, "cancel_outside": True},
+        {"cancel_after": 0.5, "cancel_call": 0},
+        {"cancel_after": 0.5, "cancel_call": 1},
+    ),
     "timeouts": ({},),
     "streams": ({"delays": (0.0, 1.0)},),
     "stops": ({},),

@@ -11,9 +11,9 @@ Rules.
        policy answers where more are ready than there are free slots.
     4. A lane has ended when all its calls have and it is closed.  Lanes run one after the other.
     5. A call that had to wait asks for its claims again when it is granted.
-    6. After a cancel nothing starts any more, and what runs is interrupted; after a stop what follows the failed call
-       is skipped.  The first cancel counts.  Of several stops the one of the lowest call_index does, and none after a
-       cancel.
+    6. After a cancel nothing starts any more, and what runs is interrupted; a cancel of one call does this to that call
+       alone.  After a stop what follows the failed call is skipped.  The first cancel counts.  Of several stops the one
+       of the lowest call_index does, and none after a cancel.
 
 Two forms.  Bound to verbs that act at once, the machine is the core of the runtime (`toolrt.runtime`).  Bound to verbs
 that record, it is a function from an event to a list of instructions: see `step` in `toolrt.order._step`.
@@ -31,6 +31,7 @@ from toolrt.events import (
     BatchCancelled,
     BatchSealed,
     BatchStopped,
+    CallCancelled,
     CallEnded,
     CallReady,
     EventListener,
@@ -547,6 +548,39 @@ class Machine:
                 self.close_lane(lane)
             self._finish_all(lane, waiting)
             self.verbs.interrupt_lane(lane)
+
+    def cancel_call(self, call: CallRecord, reason: str) -> bool:
+        """The call is cancelled alone for a `reason`; False, and nothing was changed, if that comes too late for it.
+
+        One that has not started never does, and those behind it take its place.  One that runs is interrupted.  Too
+        late it is for one that has returned, that a cancel, a stop or its timeout has reached, or that may finish.
+        """
+        waits = call.status is _QUEUED or call.state is _AGAIN or call.state is CallState.RESPAWNED
+        tool = call.tool
+        if self.cancel_reason is not None or call.cancel_reason is not None:
+            return False
+        if not waits and (call.state is not CallState.RUNNING or tool is None or tool.interrupt == "finish"):
+            return False
+        if not waits and call.scope.cancel_called:
+            return False  # its timeout
+        call.cancel_reason = reason
+        if probe.implied is not None:
+            _footprints.cancels()
+        if observer.listens:
+            observer.tell(CallCancelled(self.batch_id, call.call_index, reason), self.telemetry)
+        self.verbs.interrupt(call)
+        self.verbs.interrupt_children(call, "was cancelled")
+        if waits:
+            holds, again = call.admitted, call.status is not _QUEUED
+            outcome = Outcome.INTERRUPTED if again else Outcome.NOT_STARTED
+            why = "interrupted before it ran once more" if again else "not started"
+            self.verbs.answer(call, outcome, f"{why}: the call was cancelled ({reason})", CallMove.SETTLE)
+            lane = self.lanes[call.place.index]  # type: ignore[union-attr]
+            if holds:
+                self.finish(lane, call)
+            elif lane.undecided:
+                self.decide(lane)
+        return True
 
     def stop(self, by: CallRecord) -> None:
         """A call that stops the batch has failed: every call behind it is skipped, `by` its failure."""

@@ -65,6 +65,8 @@ class Siblings(list["CallRecord"]):
     limit: float = math.inf
     #: Whose batch it is; None: it has no owner.
     owner: Hashable | None = None
+    #: Cancels one of them: see `toolrt.Batch.cancel_call`.
+    cancel: Callable[[int, str], bool]
 
 
 class CallRecord:
@@ -113,6 +115,8 @@ class CallRecord:
     stops: bool = False
     #: The scope it runs in, if something may have to cancel it alone.  It belongs to the shell.
     scope: Any = None
+    #: Why it was cancelled alone; None: it was not.
+    cancel_reason: str | None = None
     #: Whether its tool's first line was reached, as far as the bridge to asyncio knows.
     has_begun: bool = True
     result: ToolResult | None = None
@@ -330,7 +334,7 @@ class TrackedCall:
     """One call of a batch, as it is now: where it is, what it waits for, and what it has given so far.
 
     `Batch.submit` gives one, and `Batch.calls` all of them.  A view is live: it shows what is so when it is asked.
-    Nothing can be assigned to it, and views of one call are equal.
+    Nothing can be assigned to it, and views of one call are equal.  `cancel` is all that it can do.
 
     Raises:
         AttributeError: something was assigned.
@@ -440,6 +444,13 @@ class TrackedCall:
         if record.started_at is None or record.ended_at is None:
             return None
         return record.ended_at - record.started_at
+
+    def cancel(self, reason: str = "no reason given") -> bool:
+        """Cancel this call alone: see `toolrt.Batch.cancel_call`.
+
+        Checkpoint: never.
+        """
+        return self._record.siblings.cancel(self._record.call_index, reason)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TrackedCall) and other._record is self._record

@@ -255,6 +255,30 @@ class Batch:
         self._engine.refuse_other_run("be cancelled")
         self._engine.cancel(reason, outside=False)
 
+    def cancel_call(self, call_index: int, reason: str = "no reason given") -> bool:
+        """Cancel one call; the others go on, and those that waited for it alone may start.
+
+        One that has not started becomes NOT_STARTED.  One that runs is cancelled, with what it runs in sub-batches, and
+        becomes INTERRUPTED unless it returns all the same.  Where its tool `stops_batch`, nothing is stopped by this.
+        Its modifiers are dropped.
+
+        Args:
+            call_index: its place in the batch.
+            reason: what its result says of it.
+
+        Returns:
+            Whether anything was changed.  Nothing is for a call that has its result, was cancelled or timed out, or
+            whose tool may finish what it does (``interrupt="finish"``).
+
+        Raises:
+            DefinitionRefused: the batch has no such call, or the reason is no text; nothing was changed.
+            BatchClosed: the batch belongs to another Trio run, or the call runs in a batch that was not opened with
+                ``async with``; nothing was changed.
+
+        Checkpoint: never.
+        """
+        return self._engine.records.cancel(call_index, reason)
+
     @property
     def outcome(self) -> BatchOutcome:
         """One result for each call, and the state after the last lane; complete also after a cancel.

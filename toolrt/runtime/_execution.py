@@ -11,6 +11,7 @@ Rules.
        thread ended: a call that a cancel interrupted, and whose thread returned, is OK.
     5. Cancellation belongs to Trio: after the bookkeeping it is passed on.
     6. What a tool leaves running in a sub-batch is cancelled, and the call has ended when that has.
+    7. A call that may be cancelled alone has a scope of its own.  Nobody can ask for that where the batch has no block.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ T = TypeVar("T")
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START.leads, Outcome.OK
 _SETTLED = (CallState.DROPPED, CallState.LINGERING)
+_CUT_SHORT = (Outcome.INTERRUPTED, Outcome.NOT_STARTED)
 
 # What the result of a call says of its thread, and what it says instead once the thread has ended.
 _STILL_RUNS = "; its thread cannot be stopped and still runs"
@@ -59,6 +61,7 @@ class ExecutionHost(CallHost, Protocol):
     """What a call's task asks of the batch's engine."""
 
     machine: Machine
+    block: Any
     timeout: float | None
     reader: Reader
     questions: ToolQuestions
@@ -169,7 +172,8 @@ async def _attempt(
         observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
     context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
     positional, named = call.arguments or ((), {})
-    if seconds is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
+    guarded = seconds is not None or lane.control is not None or run.block is not None
+    if guarded or not tool.is_async or tool.interrupt == "finish":
         await _execute_guarded(run, lane, call, tool, context, now, seconds)
         return
     task: Any = trio.lowlevel.current_task()
@@ -224,10 +228,11 @@ async def _execute_guarded(
                 run.machine.finish(lane, call)
             returned = True
     except BaseException as error:  # noqa: ASYNC103  as above
-        await _failed(run, lane, call, error, seconds if scope.cancelled_caught else None, thread)  # noqa: ASYNC102
+        caught = scope.cancelled_caught
+        await _failed(run, lane, call, error, (call.cancel_reason or seconds) if caught else None, thread)  # noqa: ASYNC102
         return  # noqa: ASYNC104
     if not returned:
-        await _failed(run, lane, call, None, seconds, thread)
+        await _failed(run, lane, call, None, call.cancel_reason or seconds, thread)
     elif call.state is _RUNNING:
         await _attempt(run, lane, call, tool, trio.current_time(), seconds)
 
@@ -323,10 +328,17 @@ async def _failed(
     lane: LaneRecord,
     call: CallRecord,
     error: BaseException | None,
-    timed_out: float | None,
+    caught: float | str | None,
     thread: _Thread | None,
 ) -> None:
-    """Fix the result of a call that did not return; `error` is what its own scope did not catch."""
+    """Fix the result of a call that did not return.
+
+    Args:
+        run, lane, call: the call's.
+        error: what its own scope did not catch.
+        caught: what that did: the seconds of its timeout, or the reason of a cancel of this call.
+        thread: the one that it runs in.
+    """
     if isinstance(error, GeneratorExit) and not _is_stepped():
         raise error  # the whole Trio run is torn down: there is nothing left to answer to
     cancelled, rest = (None, None) if error is None else split_cancelled(error)
@@ -348,11 +360,14 @@ async def _failed(
         run.abort(exit_asked)
     elif dropped:
         pass
-    elif cancelled is not None and not call.has_begun:
-        why = f"not started: {run.cancel_reason or 'its call was cancelled'}"
+    elif (cancelled is not None or isinstance(caught, str)) and not call.has_begun:
+        why = f"not started: {call.cancel_reason or run.cancel_reason or 'its call was cancelled'}"
         run.settle(call, Outcome.NOT_STARTED, None, why)
-    elif timed_out is not None and cancelled is None:
-        after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
+    elif isinstance(caught, str):
+        why = f"interrupted while it ran (the call was cancelled: {caught}); effects may have landed"
+        run.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
+    elif caught is not None and cancelled is None:
+        after = f"timed out after {caught:g} s of its own execution; effects may have landed"
         run.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
     elif cancelled is not None:
         reason = run.cancel_reason or "it raised trio.Cancelled by itself"
@@ -361,7 +376,7 @@ async def _failed(
     else:
         run.settle(call, Outcome.ERROR, None, "" if rest is None else _error_of(tool, rest))
     result = call.result
-    if call.stops and not dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
+    if call.stops and not dropped and result is not None and result.outcome not in _CUT_SHORT:
         run.machine.stop(call)
     if lane.undecided:
         run.machine.decide(lane)

@@ -21,7 +21,8 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import BatchClosed, UndeclaredWarning
+from toolrt._plain import counted
+from toolrt.errors import BatchClosed, DefinitionRefused, UndeclaredWarning
 from toolrt.events import (
     BatchLeft,
     BatchOpened,
@@ -191,6 +192,7 @@ class BatchRun:
             self.machine.admission.order_outside()
         self.records = self.machine.calls
         self.records.owner = owner
+        self.records.cancel = self.cancel_call
         #: The Trio run that the batch belongs to.
         self.token = trio.lowlevel.current_trio_token()
         self.reader = Reader(self.machine, self.token, listens)
@@ -389,6 +391,23 @@ class BatchRun:
         if self.hook_scope is not None:
             self.hook_scope.cancel()
         self._wake_reader()
+
+    @protected
+    def cancel_call(self, call_index: int, reason: str) -> bool:
+        """Cancel one call: see `Batch.cancel_call`."""
+        if not isinstance(reason, str):
+            raise DefinitionRefused("a cancel's reason", "a string", reason)
+        if type(call_index) is not int or not 0 <= call_index < len(self.records):
+            expected = f"the call_index of one of its {counted(len(self.records), 'call')}"
+            raise DefinitionRefused(f"batch {self.batch_id}: a cancel of one call", expected, call_index)
+        self.refuse_other_run("have a call cancelled")
+        call = self.records[call_index]
+        if call.state is CallState.RUNNING and self.block is None and cast(Tool, call.tool).interrupt != "finish":
+            why = "its calls cannot be told apart: open it with open_batch, in place of run"
+            raise BatchClosed(self.batch_id, f"cancel call {call_index}, which runs", why)
+        changed = self.machine.cancel_call(call, reason)
+        self._wake_reader()
+        return changed
 
     def cancelled_from_outside(self) -> None:
         """Take note that an enclosing scope was cancelled, if one was."""

@@ -161,7 +161,7 @@ def tool_mixes(
         sub_batches: some batches have calls that open sub-batches, and so on.
         limits: batches with a limit of 1, 2 or 3; or a number: all batches with that limit.
         streaming: batches whose calls come one after the other.
-        cancel: batches that are cancelled, from inside or outside.
+        cancel: batches that are cancelled, from inside or outside, or of which one call is.
         readers: who reads the updates: "eager", "slow", "none".
     """
     policies = _several("lanes", lanes)
@@ -195,12 +195,15 @@ def tool_mixes(
     limit = 10 if isinstance(limits, bool) else limits
     if limits is True and "limit" in has:
         limit = one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT)
+    cancel_after = one_of(draw, _CANCEL) if cancel else None
+    alone = cancel_after is not None and drawn and one_of(draw, _RARELY)
     return Mix(
         drawn,
         lanes=one_of(draw, _OFTEN_DRAWN if policies == _POLICIES else policies),
         limit=limit,
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
-        cancel_after=one_of(draw, _CANCEL) if cancel else None,
+        cancel_after=cancel_after,
+        cancel_call=one_of(draw, range(len(drawn))) if alone else None,
         cancel_outside=one_of(draw, _RARELY) if cancel else False,
         reader=one_of(draw, tuple(readers)),
         files={"f": "start "} if files else {},

@@ -29,6 +29,7 @@ _TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
     events.DiskFailed: lambda one: f"disk fails ({one.effect} {one.file or '.'}: {one.error})",
     events.ToolEffect: lambda one: f"does {one.effect}",
     events.CallSettled: lambda one: f"is {one.outcome}",
+    events.CallCancelled: lambda one: "is cancelled",
     events.CallEnded: lambda one: "has ended",
     events.CallStartedAgain: lambda one: "runs again",
     events.ModifiersRefused: lambda one: f"stale write of {one.part[1]}",

@@ -35,6 +35,7 @@ _TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
     events.DiskFailed: lambda one: f"the disk fails ({one.effect} {one.file or '.'}: {one.error})",
     events.CallSettled: lambda one: f"is {one.outcome}",
     events.BatchCancelled: lambda one: f"cancelled: {one.reason}",
+    events.CallCancelled: lambda one: f"is cancelled: {one.reason}",
     events.BatchStopped: lambda one: f"call {one.by} stops the batch",
     events.LaneMerged: lambda one: f"lane {one.lane} ends",
     events.ResultDelivered: lambda one: "its result is read",

@@ -78,7 +78,8 @@ def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[MixEndin
         "no slot policy": mix.slots is not None,
         "no delays": any(mix.delays),
         "an eager reader": mix.reader != "eager",
-        "no cancel from inside": mix.cancel_after is not None and not mix.cancel_outside,
+        "no cancel from inside": mix.cancel_after is not None
+        and (not mix.cancel_outside or mix.cancel_call is not None),
         "no approvals": mix.approves,
         "no sub-batches": any(call.sub_batches for call in calls),
         "no tools of a workspace": any(call.uses is not None for call in calls),

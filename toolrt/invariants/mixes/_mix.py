@@ -109,6 +109,10 @@ def _are_lanes(instance: object, field: Any, value: Any) -> None:
         checked_lanes("Mix(lanes)", value)
 
 
+def _is_place(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
     return _must_be(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
@@ -178,6 +182,11 @@ class Mix(Brief):
     )
     #: What the twin disk holds at first, by path, as of `toolrt.workspace.MemoryDisk`; None: see `UseTool`.
     disk: Mapping[str, Any] | None = None
+    #: The place of the one call that is cancelled then, by `Batch.cancel_call`; None: the whole batch is.
+    cancel_call: int | None = attrs.field(
+        default=None,
+        validator=_must_be("the place of a call, or None", lambda value: value is None or _is_place(value)),
+    )
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.lanes, str):
@@ -246,7 +255,11 @@ class Mix(Brief):
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(self.calls):
             raise DefinitionRefused("without_call(index)", f"the place of a call, 0 to {len(self.calls) - 1}", index)
         calls = (*self.calls[:index], *self.calls[index + 1 :])
-        return attrs.evolve(self, calls=calls, delays=(*self.delays[:index], *self.delays[index + 1 :]))
+        after, cut = self.cancel_after, self.cancel_call
+        if cut is not None and cut >= index:
+            after, cut = (None, None) if cut == index else (after, cut - 1)
+        delays = (*self.delays[:index], *self.delays[index + 1 :])
+        return attrs.evolve(self, calls=calls, delays=delays, cancel_after=after, cancel_call=cut)
 
     def with_completion_order(self, ranks: Sequence[int]) -> Mix:
         """The same mix, its calls lasting as long as their ranks say: equal ranks end in the same instant.
@@ -280,7 +293,7 @@ class Mix(Brief):
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as scope:
                     if self.cancel_after is not None:
-                        nursery.start_soon(_cancel, batch, scope, self.cancel_after, self.cancel_outside)
+                        nursery.start_soon(_cancel, batch, scope, self)
                     read_to_the_end = await self._run(batch, world)
                 nursery.cancel_scope.cancel()
             return ending(world, batch, read_to_the_end)
@@ -422,10 +435,18 @@ def ending(world: World, batch: Batch, read_to_the_end: bool) -> MixEnding:
     return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left)
 
 
-async def _cancel(batch: Batch, scope: trio.CancelScope, after: float, outside: bool) -> None:
-    await trio.sleep(after)
-    if outside:
-        scope.cancel()
+async def _cancel(batch: Batch, scope: trio.CancelScope, mix: Mix) -> None:
+    await trio.sleep(mix.cancel_after or 0)
+    cancel(batch, mix, scope.cancel)
+
+
+def cancel(batch: Batch, mix: Mix, outside: Callable[[], object]) -> None:
+    """Cancel what the `mix` says, in the way that it says; one call alone only once it was submitted."""
+    if mix.cancel_call is not None:
+        if mix.cancel_call < len(batch.calls):
+            batch.cancel_call(mix.cancel_call, "the mix says so")
+    elif mix.cancel_outside:
+        outside()
     else:
         batch.cancel("the mix says so")
 

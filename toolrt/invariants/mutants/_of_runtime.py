@@ -147,6 +147,18 @@ def _cancel_outranks_a_return(returned: Function) -> Function:
     return cancel_outranks_a_return
 
 
+def _takes_back(cancel_call: Function) -> Function:
+    def takes_back(self: BatchRun, call_index: int, reason: str) -> bool:
+        call = self.records[call_index]
+        if call.status is Status.COMPLETED:
+            self.amend(call, Outcome.INTERRUPTED, None, "interrupted")
+            return True
+        answer: bool = cancel_call(self, call_index, reason)
+        return answer
+
+    return takes_back
+
+
 def _no_shield(guarded: Function) -> Function:
     async def no_shield(run: Any, lane: LaneRecord, call: CallRecord, tool: Any, *rest: Any) -> None:
         await guarded(run, lane, call, attrs.evolve(tool, interrupt="cancel"), *rest)
@@ -315,6 +327,23 @@ RUNTIME: tuple[Mutant, ...] = (
         "A cancel interrupts a call whose tool asks to finish.",
         lambda: patched(_execution, "_execute_guarded", _no_shield),
         Mix([Scripted([Sleep(2)], says="safe", interrupt="finish")], cancel_after=1.25),
+    ),
+    _in_law("cancel_truthful")(
+        "a cancel of one call takes back its result",
+        "A call that has its result is reported as interrupted when it is cancelled alone.",
+        lambda: patched(BatchRun, "cancel_call", _takes_back),
+        Mix(
+            [Scripted([Sleep(1)], says="safe"), Scripted([Sleep(2)], says="safe")],
+            cancel_after=1.25,
+            cancel_call=0,
+            reader="none",
+        ),
+    ),
+    _in_law("cancel_truthful")(
+        "a call cancelled alone runs on",
+        "A cancel of one call is heard only by calls that have not started.",
+        lambda: patched(BatchRun, "interrupt", _lets_them_run),
+        Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25, cancel_call=1),
     ),
     _in_law("timeout_own_time")(
         "timeouts count waiting",

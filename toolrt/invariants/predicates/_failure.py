@@ -52,7 +52,7 @@ def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     for batch in story.batches:
         if batch.cancelled is None:
             for call, outcome in batch.outcomes():
-                if outcome in _CUT:
+                if outcome in _CUT and call.cancelled is None:
                     text = f"the batch was not cancelled, expected the call to go its way, got {outcome}"
                     yield Breach(text, batch.id, call.index, call.settled[-1].seq)
         for event in batch.stopped:
@@ -125,6 +125,11 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             if story.virtual:
                 for call in batch.calls.values():
                     yield from _slow_to_end(batch, call, batch.cancelled)
+        for call in batch.calls.values():
+            if call.cancelled is not None:
+                yield from _after_cancel_alone(batch, call, call.cancelled)
+                if story.virtual:
+                    yield from _slow_to_end(batch, call, call.cancelled)
         yield from _after_leaving(batch)
         yield from _after_cancel_around(batch, story.virtual)
 
@@ -134,15 +139,29 @@ def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
     for around in batch.around:
         if _may_finish(around):
             return
-        cancelled = around.batch.cancelled
-        if cancelled is None:
-            continue
-        for call in batch.calls.values():
-            if call.started is not None and call.started.seq > cancelled.seq:
-                text = f"started after batch {around.batch.id}, inside which it runs, was cancelled"
-                yield Breach(text, batch.id, call.index, call.started.seq)
-            elif virtual:
-                yield from _slow_to_end(batch, call, cancelled)
+        for cancelled in (around.batch.cancelled, around.cancelled):
+            if cancelled is None:
+                continue
+            for call in batch.calls.values():
+                if call.started is not None and call.started.seq > cancelled.seq:
+                    what = f"call {around.index} of " if cancelled is around.cancelled else ""
+                    text = f"started after {what}batch {around.batch.id}, inside which it runs, was cancelled"
+                    yield Breach(text, batch.id, call.index, call.started.seq)
+                elif virtual:
+                    yield from _slow_to_end(batch, call, cancelled)
+
+
+def _after_cancel_alone(batch: BatchStory, call: CallStory, cancelled: TraceEvent) -> Iterator[Breach]:
+    """A cancel of one call comes before its result, and keeps it from starting."""
+    first = call.settled[0] if call.settled else None
+    if first is not None and first.seq < cancelled.seq:
+        text = f"cancelled when it was {first.fields['outcome']}; expected that to be kept"
+        yield Breach(text, batch.id, call.index, cancelled.seq)
+    if call.started is None and first is not None and first.fields["outcome"] != "not_started":
+        text = f"cancelled before it started; expected not_started, got {first.fields['outcome']}"
+        yield Breach(text, batch.id, call.index, first.seq)
+    if call.started is not None and call.started.seq > cancelled.seq:
+        yield Breach("started after it was cancelled", batch.id, call.index, call.started.seq)
 
 
 def _may_finish(call: CallStory) -> bool:
@@ -176,7 +195,7 @@ def _after_cancel(batch: BatchStory, cancelled: TraceEvent, virtual: bool) -> It
             if call.outcome not in (outcome, "skipped"):
                 text = f"settled as {outcome} before the cancel, expected that to be kept, got {call.outcome}"
                 yield Breach(text, batch.id, call.index, call.settled[-1].seq)
-            if outcome in _CUT:
+            if outcome in _CUT and call.cancelled is None:
                 yield Breach(f"{outcome} before the batch was cancelled", batch.id, call.index, settled.seq)
         elif call.started is None and not batch.stopped:
             if outcome != "not_started":

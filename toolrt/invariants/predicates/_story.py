@@ -9,6 +9,7 @@ runtimes different ids when they share a trace.
 
 from __future__ import annotations
 
+import math
 import weakref
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from toolrt.events import (
     BatchOpened,
     BatchSealed,
     BatchStopped,
+    CallCancelled,
     CallEnded,
     CallSettled,
     CallStarted,
@@ -78,6 +80,8 @@ class CallStory:
     stale: list[TraceEvent] = attrs.field(factory=list)
     asked: TraceEvent | None = None
     answered: TraceEvent | None = None
+    #: That it was cancelled alone.
+    cancelled: TraceEvent | None = None
     started: TraceEvent | None = None
     ended: TraceEvent | None = None
     settled: list[TraceEvent] = attrs.field(factory=list)
@@ -310,6 +314,17 @@ class BatchStory:
         return NEVER if self.cancelled is None else self.cancelled.seq
 
     @property
+    def cut_at(self) -> float:
+        """From this call_index on calls may differ, because one was cancelled alone, perhaps inside; else infinite."""
+        cut = (call.index for call in self.calls.values() if any(one.cancelled is not None for one in call.family))
+        return min(cut, default=math.inf)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it was cancelled, or one of its calls or of those of its sub-batches was."""
+        return self.cancelled is not None or self.cut_at < math.inf
+
+    @property
     def left_at(self) -> int:
         """The place in the trace at which it was over, or NEVER."""
         return NEVER if self.left is None else self.left.seq
@@ -515,6 +530,7 @@ _HANDLERS: Mapping[type[EventRecord], Callable[[BatchStory, TraceEvent], None]] 
     CallSubmitted: _once("submitted"),
     ApprovalAsked: _once("asked"),
     ApprovalAnswered: _once("answered"),
+    CallCancelled: _once("cancelled"),
     CallStarted: _once("started"),
     CallEnded: _ended,
     CallStartedAgain: _once("again"),

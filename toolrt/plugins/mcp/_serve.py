@@ -35,7 +35,8 @@ import trio
 
 from toolrt.interop._json import NotStrictJSON, strict_json
 from toolrt.interop._render import render_tools
-from toolrt.model import Progress, Registry, ResultReady, State, Tool, ToolCall, ToolOutput, ToolResult
+from toolrt.model import Progress, Registry, ResultReady, State, Tool, ToolCall, ToolResult
+from toolrt.order import TrackedCall
 from toolrt.plugins.mcp._content import blocks_of
 from toolrt.plugins.mcp._port import Hints
 from toolrt.plugins.mcp._progress import ProgressOfCall
@@ -87,8 +88,8 @@ class _ServedCall:
     token: str | int | None
     #: Whether the host has cancelled it.
     cancelled: bool = False
-    #: The scope that its tool runs in, while it may be interrupted.
-    scope: trio.CancelScope | None = None
+    #: What cancels it; None: no batch has it yet.
+    tracked: TrackedCall | None = None
     #: How far the host was told that it is.
     progress: ProgressOfCall = attrs.field(factory=ProgressOfCall)
 
@@ -164,9 +165,7 @@ class ServedConnection:
         hints: Mapping[str, Hints],
         batch_ids: str | None,
     ) -> None:
-        self._runtime = runtime._with_registry(
-            Registry(_interruptible(tool, self._of_call) for tool in runtime.registry)
-        )
+        self._runtime = runtime
         self._outgoing = outgoing
         self._instructions = instructions
         self._tools = [_listed(tool, told, hints) for tool, told in _described(runtime.registry)]
@@ -179,8 +178,6 @@ class ServedConnection:
         self._batch: Batch | None = None
         #: How many calls of it have no result.
         self._running = 0
-        #: Its calls by their place, while they have no result.
-        self._by_place: dict[tuple[str, int], _ServedCall] = {}
         self._batch_ids = batch_ids
         self._numbers = itertools.count(1)
         #: Lines to be sent, and the bytes of them and of what is being sent.
@@ -319,13 +316,11 @@ class ServedConnection:
     def _submit(self, batch: Batch, asked: _ServedCall) -> None:
         """Let the call take its place in the batch; its result may be fixed when this returns."""
         self._running += 1
-        place = batch.batch_id, len(batch.calls)
-        self._by_place[place] = asked
-        batch.submit(asked.call, functools.partial(self._hear, asked, place))
+        asked.tracked = batch.submit(asked.call, functools.partial(self._hear, asked))
 
-    def _hear(self, asked: _ServedCall, place: tuple[str, int], update: Progress | ResultReady) -> None:
+    def _hear(self, asked: _ServedCall, update: Progress | ResultReady) -> None:
         if isinstance(update, ResultReady):
-            if self._by_place.pop(place, None) is None:
+            if self._calls.get(asked.id) is not asked:
                 return  # it is replaced: a later failure skips it, and it was answered
             self._running -= 1
             self._close(asked, update.result)
@@ -349,12 +344,8 @@ class ServedConnection:
             self._waiting.remove(asked)
             del self._calls[asked.id]
             self._news.tell()
-        elif asked.scope is not None:
-            asked.scope.cancel()
-
-    def _of_call(self, context: Any) -> _ServedCall | None:
-        """The call whose tool is given this context; None: it runs inside another call."""
-        return self._by_place.get((context.batch_id, context.call_index))
+        elif asked.tracked is not None:
+            asked.tracked.cancel("the host cancelled it")
 
     async def run_batches(self) -> None:
         """Run the calls, batch after batch, until `end`.
@@ -504,35 +495,3 @@ def _listed(tool: Tool, told: dict[str, Any], hints: Mapping[str, Hints]) -> dic
             annotations.update(destructiveHint=found.destructive, idempotentHint=found.idempotent)
         listed["annotations"] = annotations
     return listed
-
-
-def _interruptible(tool: Tool, of_call: Callable[[Any], _ServedCall | None]) -> Tool:
-    """The same tool, whose calls the host can cancel one by one."""
-    tool.validator  # noqa: B018  made of the function's own signature
-    function = tool.function
-
-    @functools.wraps(function)
-    async def interrupted(context: Any, /, *args: Any, **arguments: Any) -> Any:
-        asked = of_call(context)
-        if asked is None:
-            return await function(context, *args, **arguments)
-        if asked.cancelled:
-            return _CANCELLED
-        scope = trio.CancelScope()
-        asked.scope = None if tool.interrupt == "finish" else scope
-        with scope:
-            return await function(context, *args, **arguments)
-        return _CANCELLED
-
-    @functools.wraps(function)
-    def in_thread(context: Any, /, *args: Any, **arguments: Any) -> Any:
-        asked = of_call(context)
-        if asked is not None and asked.cancelled:
-            return _CANCELLED
-        return function(context, *args, **arguments)
-
-    wrapped = interrupted if tool.is_async else in_thread
-    return tool.rebound(wrapped, claims=tool.claims, owner=tool.owner, claims_after=tool.claims_after)  # type: ignore[arg-type]
-
-
-_CANCELLED = ToolOutput(error="the host cancelled the call")
