@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 
 from toolrt.probe import ANYTHING, Resource
+from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 from toolrt.sim.programs.tracking._sources import expressions_of, module_of
 from toolrt.sim.programs.tracking._touch import let_go, name_of
@@ -59,13 +60,15 @@ class KeptAside:
     def __init__(self, scheduler: Any) -> None:
         self._roster, self._steps = scheduler.roster, scheduler.record.steps
         self._now: list[tuple[Resource, bool, str, int, str]] = []
-        self._runs: dict[CodeType, str] = {}
+        #: By id, because the hash of code is one of all that it holds.
+        self._runs: dict[int, tuple[CodeType, str]] = {}
         #: The code that ran and does not report, with its module, in order of the steps: step, task, code, module.
         self.ran: list[tuple[int, str, CodeType, str]] = []
         #: What was touched, in order.
         self.seen: list[SeenAccess] = []
         scheduler.record.watched.append(self)
 
+    @only_looks
     def note(self, resource: Resource, write: bool) -> None:
         """Keep an access of the running step."""
         if resource == ANYTHING:
@@ -90,8 +93,8 @@ class KeptAside:
                 if dataclasses.is_dataclass(record) and not isinstance(record, type):
                     read = [(*name_of(record), field.name) for field in dataclasses.fields(record)]
                     self._now += [(name, False, code.co_filename, frame.f_lineno, code.co_name) for name in read]
-        if code not in self._runs:
-            self._runs[code] = module_of(frame.f_globals)
+        if id(code) not in self._runs:
+            self._runs[id(code)] = code, module_of(frame.f_globals)
 
     def thing(self) -> KeptAside:
         """Give what is looked at."""
@@ -105,7 +108,7 @@ class KeptAside:
         if actor is not None:
             step = len(self._steps)
             self.seen += [SeenAccess(step, actor.name, *access) for access in dict.fromkeys(self._now)]
-            for code, module in runs.items():
+            for code, module in runs.values():
                 if not code_reports(code) and not _is_of_a_record(code):
                     self.ran.append((step, actor.name, code, module))
         self._now.clear()
@@ -132,10 +135,11 @@ def said_of(seen: list[SeenAccess], is_ordered: Callable[[int, int], bool]) -> s
         seen: what was touched, in order.
         is_ordered: says whether something that was reported orders two steps, the earlier one first.
     """
-    by: dict[Resource, list[SeenAccess]] = {}
+    # Of each task the newest read and the newest write are enough: what is ordered behind them is behind all before.
+    newest: dict[Resource, dict[tuple[str, bool], SeenAccess]] = {}
     for access in seen:
-        others = by.setdefault(access.resource, [])
-        for other in others:
+        others = newest.setdefault(access.resource, {})
+        for other in others.values():
             if other.task == access.task or not (other.write or access.write) or other.step == access.step:
                 continue
             if not is_ordered(other.step, access.step):
@@ -143,7 +147,7 @@ def said_of(seen: list[SeenAccess], is_ordered: Callable[[int, int], bool]) -> s
                     f"{_in_words(other, access)}, and neither step reports it, so their order was not tried both ways: "
                     "track=True sees it, or sim.watch"
                 )
-        others.append(access)
+        others[access.task, access.write] = access
     return None
 
 

@@ -31,6 +31,7 @@ import outcome
 import trio
 
 from toolrt.sim.engine._looks import only_looks
+from toolrt.sim.engine._polls import PolledTime
 
 __all__ = [
     "ATOM",
@@ -54,7 +55,7 @@ __all__ = [
 #: code; objects with attributes; everything else.
 ATOM, TUPLE, CONTAINER, LAZY, NEUTRAL, INSTANCE, OPAQUE = range(1, 8)
 
-_ATOMS = (int, float, complex, str, bytes, bool, range, slice, type(None), type(...), type(NotImplemented))
+_ATOMS = (int, float, PolledTime, complex, str, bytes, bool, range, slice, type(None), type(...), type(NotImplemented))
 _ATOM_BASES = (
     enum.Enum,
     decimal.Decimal,
