@@ -89,7 +89,7 @@ class FrozenDisk(LaterDisk):
     "change",
     [
         ("write_file", {"path": "a.txt", "content": "mine\n"}),
-        ("edit_file", {"path": "a.txt", "old": "text", "new": "mine"}),
+        ("edit_file", {"path": "a.txt", "old": "text", "new": "mine", "all": True}),
         ("delete_path", {"path": "a.txt"}),
         ("apply_patch", {"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-new text\n+mine\n"}),
     ],

@@ -124,11 +124,18 @@ class Files:
 
     # Changing
 
-    async def revise(self, ctx: CallContext, identity: Identity, change: Change) -> Revised:
+    async def revise(
+        self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None
+    ) -> Revised:
         """The file of that `identity` has what `change` makes of what stood there; missing directories are made.
 
         `change` is called once, possibly in a worker thread; what it raises is raised, and the file is as it was.
         If it gives what stood there, nothing is written.
+
+        Args:
+            change: what is made of the file as this workspace last saw it, or where it never did.
+            again: what is made of it where another program has changed it since.  What that refuses, and None, is
+                refused as such a change.
 
         Raises:
             FileProblem: another program changed the file since this workspace last saw it, the new content is too
@@ -141,7 +148,7 @@ class Files:
             await self._pending.settled(identity.key or ())
             if self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
-        work = await self._revising(ctx, identity, change)
+        work = await self._revising(ctx, identity, change, again)
         identity = work.identity
         with MutationEvents(ctx, [identity.event_name]) as (told,), os_errors(identity.path):
             try:
@@ -164,7 +171,7 @@ class Files:
             else:
                 self._landed(ctx, identity, work, told)
         parted = work.row is not None and work.row.parted
-        return Revised(work.before, work.after if revision.after is not None else None, parted)
+        return Revised(work.before, work.after if revision.after is not None else None, parted, work.joined)
 
     def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: MutationResult) -> None:
         """The change stands."""
@@ -443,7 +450,9 @@ class Files:
         blocks = not isinstance(self._disk, MemoryDisk)
         return len(await in_thread(lambda: self._disk.names_of(stat), blocks=blocks)) >= stat.links
 
-    async def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
+    async def _revising(
+        self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None
+    ) -> Revising:
         """One change of one file; where its name is to part from others it is known by that name alone."""
         store, expected, found = self._store, self._seen.expected(identity), identity.found
         stays: Stat | None = None
@@ -458,7 +467,7 @@ class Files:
                 return True
             return stays is not None and (number_of(stat), stat.links) == (number_of(stays), stays.links)
 
-        return Revising(store, ctx, identity, change, expected, in_place, self._disk.now_ns)
+        return Revising(store, ctx, identity, change, expected, in_place, self._disk.now_ns, again)
 
     def _as_on_disk(self, row: ChangeRow) -> ChangeRow:
         """The change with its file's name as it is to come back."""

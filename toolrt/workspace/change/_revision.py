@@ -61,6 +61,8 @@ class Revised:
     #: Whether the file had names outside the workspace, or that were not found: they keep what they had, and this one
     #: has a file of its own now.
     parted: bool = False
+    #: Whether another program had changed the file since it was last seen: that is kept, and this change stands in it.
+    joined: bool = False
 
 
 def row_of(
@@ -127,11 +129,15 @@ class Revising:
         expected: tuple[bytes | None, ...] | None,
         in_place: InPlace,
         now_ns: Callable[[], int],
+        again: Change | None = None,
     ) -> None:
         self._store = store
         self._ctx = ctx
         self.identity = identity
         self._change = change
+        self._again = again
+        #: Whether another program had changed the file, and `again` made something of that.
+        self.joined = False
         self._expected = expected
         self.in_place = in_place
         self._now_ns = now_ns
@@ -171,9 +177,17 @@ class Revising:
         self.before = found
         digest = None if found is None else digest_of(found)
         self.digests = [digest, digest]
+        change = self._change
         if self._expected is not None and digest not in self._expected:
-            raise changed_since(identity.path)
-        self.after = after = self._change(found)
+            if self._again is None or found is None:
+                raise changed_since(identity.path)
+            change, self.joined = self._again, True
+        try:
+            self.after = after = change(found)
+        except FileProblem as problem:
+            if not self.joined:
+                raise
+            raise changed_since(identity.path) from problem
         if after == found:
             return after
         if after is not None and len(after) > SIZE_LIMIT:

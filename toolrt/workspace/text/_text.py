@@ -124,8 +124,8 @@ def check_edit(path: str, edit: Edit, where: str = "") -> None:
         raise FileProblem(path, f"a new text{where}", "the old one", "Give the text as it should become.")
 
 
-def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, list[EditResult]]:
-    """`text` after all of `edits`, each made on what those before it left, and what each did.
+def edited_in_turn(path: str, text: str, edits: Sequence[Edit], exactly: bool = False) -> tuple[str, list[EditResult]]:
+    """`text` after all of `edits`, each made on what those before it left, and what each did; `exactly`: as `edited`.
 
     Raises:
         FileProblem: as `edited`; says which edit, and that none was made.
@@ -133,7 +133,7 @@ def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, li
     made: list[EditResult] = []
     for number, edit in enumerate(edits, 1):
         try:
-            made.append(edited(path, text, edit.old, edit.new, edit.all))
+            made.append(edited(path, text, edit.old, edit.new, edit.all, exactly))
         except FileProblem as problem:
             which = f"{problem.expected} (edit {number} of {len(edits)})"
             raise FileProblem(path, which, problem.got, f"No edit was made. {problem.remedy}") from None
@@ -141,8 +141,10 @@ def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, li
     return text, made
 
 
-def edited(path: str, text: str, old: str, new: str, every: bool) -> EditResult:
+def edited(path: str, text: str, old: str, new: str, every: bool, exactly: bool = False) -> EditResult:
     """`text` with its one place of `old`, or with `every` all of them from the left, replaced by `new`.
+
+    Where `old` is nowhere, places that differ from it in white space alone are taken, unless it has to stand `exactly`.
 
     Raises:
         FileProblem: `old` is nowhere, or at several places without `every`; says how many and on which lines.
@@ -150,7 +152,7 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> EditResult:
     places: _Matches = _ExactMatches(text, old)
     # Places that overlap count when one is wanted, for either may be meant.
     first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
-    if not first:
+    if not first and not exactly:
         places = _LooseMatches(text, old)
         first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:

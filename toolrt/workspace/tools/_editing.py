@@ -6,6 +6,7 @@ ended.  A file keeps its encoding and its byte order mark; a new one is UTF-8 un
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,12 @@ async def write_file(
     return f"{done} {identity.path} ({counted(len(revised.after or b''), 'byte')}){noted_parted([(identity, revised)])}"
 
 
+def _noted_joined(revised: Revised) -> str:
+    if not revised.joined:
+        return ""
+    return ". Another program had changed the file since it was last seen here: what it changed is kept"
+
+
 def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:
     """What an answer says of the files among these that have parted from names elsewhere; often nothing."""
     paths = [identity.path for identity, revised in changes if revised.parted]
@@ -65,9 +72,10 @@ async def edit_file(
 ) -> str:
     """Replace old by new in a text file and leave the rest of it exactly as it is.
 
-    path is relative to the working directory, or absolute. old must be in the file at exactly one place,
-    unless all is true: then every place is replaced. Line ends of the file are kept. Text of at most 10 MiB is
-    edited: UTF-8, or UTF-16 or UTF-32 with a byte order mark, or what encoding names.
+    path is relative to the working directory, or absolute. old must be in the file at exactly one place, unless
+    all is true: then every place is replaced. Line ends of the file are kept. If another program changed the
+    file since it was last seen, the edit is made in what stands there now if old is at exactly one place of it.
+    Text of at most 10 MiB is edited: UTF-8, or UTF-16 or UTF-32 with a byte order mark, or what encoding names.
     """
     identity = held(workspace, ctx, path, WRITE)
     shown, edit = identity.path, Edit(old, new, all)
@@ -78,7 +86,7 @@ async def edit_file(
         identity,
         named(shown, encoding),
         [edit],
-        lambda text: [edited(shown, text, old, new, all)],
+        lambda text, exactly: [edited(shown, text, old, new, all, exactly)],
     )
     if made.count == 1:
         return f"replaced 1 place in {shown} (line {_lines(made)}){parted}"
@@ -101,7 +109,7 @@ async def multi_edit(
         identity,
         named(identity.path, encoding),
         wanted,
-        lambda text: edited_in_turn(identity.path, text, wanted)[1],
+        lambda text, exactly: edited_in_turn(identity.path, text, wanted, exactly)[1],
     )
     shown = "; ".join(f"{one.count} at line{'s' if one.count > 1 else ''} {_lines(one)}" for one in made)
     places = sum(one.count for one in made)
@@ -124,23 +132,28 @@ async def _edited(
     identity: Identity,
     encoding: str | None,
     edits: Sequence[Edit],
-    make: Callable[[str], list[EditResult]],
+    make: Callable[[str, bool], list[EditResult]],
 ) -> tuple[list[EditResult], str]:
-    """The file is as `make` makes it, whose last result has its text; gives that and what else the answer is to say."""
+    """The file is as `make` makes it, whose last result has its text; gives that and what else the answer is to say.
+
+    Where another program has changed the file, each old text has to stand exactly, and at one place.
+    """
     path = identity.path
     for edit in edits:
         encoded(path, edit.new, "new")
     made: list[EditResult] = []
 
-    def change(before: bytes | None) -> bytes:
+    def change(before: bytes | None, exactly: bool = False) -> bytes:
         if before is None:
             raise missing(identity)
         used = encoding or encoding_of(before)
-        made[:] = make(decoded(path, before, used))
+        made[:] = make(decoded(path, before, used), exactly)
         return encoded(path, made[-1].text, "the result", used)
 
-    revised = await workspace.files.revise(ctx, identity, change)
-    return made, noted_parted([(identity, revised)])
+    one_place_each = not any(edit.all for edit in edits)
+    again = functools.partial(change, exactly=True) if one_place_each else None
+    revised = await workspace.files.revise(ctx, identity, change, again)
+    return made, _noted_joined(revised) + noted_parted([(identity, revised)])
 
 
 def _lines(made: EditResult) -> str:
