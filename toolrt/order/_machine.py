@@ -566,8 +566,8 @@ class Machine:
         call.cancel_reason = reason
         if probe.implied is not None:
             _footprints.cancels()
-        if observer.listens:
-            observer.tell(CallCancelled(self.batch_id, call.call_index, reason), self.telemetry)
+        if observer.records:
+            observer.tell(CallCancelled(self.batch_id, call.call_index, reason))
         self.verbs.interrupt(call)
         self.verbs.interrupt_children(call, "was cancelled")
         if waits:
