@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from trio.lowlevel import checkpoint
 
 from toolrt import sim
 
@@ -183,3 +185,25 @@ def test_tracking_keeps_nothing_alive(holds: Callable[[list[int]], Any]) -> None
     tracked = sim.explore(program, sim.DPOR(), track=[_HERE])
     assert plain.verdict is tracked.verdict is sim.PASS
     assert set(tracked.outcomes) == set(plain.outcomes) == {0, 1}
+
+
+async def _holders() -> int:
+    shared: list[int] = []
+
+    async def use() -> None:
+        await checkpoint()
+        shared.append(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(use)
+        nursery.start_soon(use)
+    return sys.getrefcount(shared)
+
+
+@pytest.mark.parametrize("strategy", [sim.DPOR(), sim.Random(sim.RandomWalk(0), 5)], ids=["reduced", "sampled"])
+def test_outcome_that_tracking_changes_is_told(strategy: sim.Strategy) -> None:
+    """Tracking holds what a program counts the holders of, so some schedules are run without, and compared."""
+    report = sim.explore(_holders, strategy, track=True)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert "tracking changes what the program does; explore it with track=False" in str(report)
+    assert sim.explore(_holders, strategy, track=False).verdict is sim.PASS

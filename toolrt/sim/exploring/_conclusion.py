@@ -13,22 +13,26 @@ from typing import Any
 
 import attrs
 
-from toolrt._plain import counted
+from toolrt._plain import counted, stable_text
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._outcomes import never_made
+from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.exploring._tally import outcome_key
 from toolrt.sim.exploring._temporal import shown, unmet
 from toolrt.sim.exploring._unseen import unseen_state
 from toolrt.sim.exploring._workers import ExploredProgram
-from toolrt.sim.policies import Policy
+from toolrt.sim.policies import Choices, Policy
 from toolrt.sim.programs._actors import arguments_for, enters_scope, named_actors
 from toolrt.sim.strategies import Search
 
 __all__ = ["Evidence", "report_of"]
 
+
+# So many executions are run again without tracking.
+_UNTRACKED = 4
 
 # Caveats of executions that what is outside of them may have failed.
 _REAL = frozenset({"real files", "real sockets", "real processes"})
@@ -58,6 +62,8 @@ class Evidence:
     caveats: frozenset[str] = frozenset()
     #: The streams of random numbers that they drew from.
     streams: set[int] = attrs.Factory(set)
+    #: Of executions number 1, 2, 4, 8 and so on the choices, the number, and the outcome.
+    some: list[tuple[Choices, int, Any]] = attrs.Factory(list)
     #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
     contradiction: str | None = None
     #: What was not run, or not run again as it was; None: nothing.
@@ -91,7 +97,24 @@ class Evidence:
         except StopIteration as stop:
             self.contradiction = stop.value
         if self.contradiction is None and not self.failed:
+            self.contradiction = yield from self._without_tracking(task)
+        if self.contradiction is None and not self.failed:
             self.contradiction = yield from unseen_state(task, search, self.executions)
+
+    def _without_tracking(self, task: ExploredProgram) -> Driver[str | None]:
+        """Run some of the schedules without tracking, and give what that changes; None: nothing, as far as is seen."""
+        if task.tracking is None:
+            return None
+        program = attrs.evolve(task, tracking=None).bound()
+        for choices, index, tracked in self.some[-_UNTRACKED:]:
+            plain = yield Job(program, choices, task.step_limit, index)
+            if another_outcome(tracked, plain.outcome) is not None:
+                was, now = (f"{stable_text(outcome):.100}" for outcome in (tracked, plain.outcome))
+                return (
+                    f"one schedule has the outcome {was} with tracking and {now} without: tracking changes what the "
+                    "program does; explore it with track=False"
+                )
+        return None
 
     def doubt(self, own: str | None) -> str | None:
         """Give the doubt that counts most; `own` is the search's."""

@@ -81,6 +81,8 @@ def exploration(
         if minds_failures:
             search.judged(judgement.failed)
         seen.executions += 1
+        if seen.executions & (seen.executions - 1) == 0:
+            seen.some.append((Choices(choices, chance), execution.index, execution.outcome))
         if judgement.undecided:
             seen.undecided += 1
             seen.reasons[judgement.why] += 1
