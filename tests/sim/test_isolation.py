@@ -492,3 +492,41 @@ def test_interrupt_raised_by_the_program_is_raised() -> None:
         with pytest.raises(KeyboardInterrupt):
             sim.run(interrupted)
     assert sim.run(checkpoint).error is None
+
+
+def test_failure_of_what_executions_leave_behind_is_of_no_schedule() -> None:
+    """The schedule that passed at first fails at the end: a variable outside decides, so nothing is said of orders."""
+    left = []
+
+    async def program() -> None:
+        left.append(1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(checkpoint)
+            nursery.start_soon(checkpoint)
+        assert len(left) < 5
+
+    report = _twenty(program)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert "what executions leave behind" in str(report)
+    assert report.failed == 17
+
+
+def test_failure_of_a_schedule_stays_one_where_something_is_left_behind() -> None:
+    """What is left behind fails nothing by itself: the first schedule passes after all others, too."""
+    left = []
+
+    async def program() -> None:
+        seen: list[int] = []
+
+        async def one(number: int) -> None:
+            await checkpoint()
+            seen.append(number)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one, 0)
+            nursery.start_soon(one, 1)
+        left.append(1)
+        assert seen == [0, 1]
+
+    report = sim.explore(program, sim.Exhaustive())
+    assert report.verdict is sim.FAIL

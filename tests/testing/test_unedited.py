@@ -89,6 +89,26 @@ def test_unedited_suite_is_explored_and_counted(inner: Inner) -> None:
     assert table(output)["executions"] == 0, "what is replayed is not explored"
 
 
+def test_unedited_failure_of_what_executions_leave_behind_is_undecided(inner: Inner) -> None:
+    """A plain run passes, and no schedule fails it: pytest and the summary count no failure."""
+    text = """
+import trio
+
+left = []
+
+async def test_grows():
+    left.append(1)
+    await trio.sleep(0)
+    assert len(left) < 3
+"""
+    code, output = inner(text, "--explore")
+    assert code == 0
+    assert table(output)["failed"] == 0
+    assert table(output)["undecided"] == 1
+    assert "what executions leave behind" in output
+    assert "1 skipped" in output
+
+
 def test_unedited_suite_without_the_option_is_what_it_was(inner: Inner) -> None:
     """The option alone explores; nothing is written without it."""
     code, output = inner(_SUITE, "-k", "one or beside")

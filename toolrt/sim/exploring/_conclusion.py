@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from toolrt._plain import counted, stable_text
+from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._judge import Judgement, judge
@@ -64,6 +65,8 @@ class Evidence:
     streams: set[int] = attrs.Factory(set)
     #: Of executions number 1, 2, 4, 8 and so on the choices, the number, and the outcome.
     some: list[tuple[Choices, int, Any]] = attrs.Factory(list)
+    #: What executions leave behind that fails later ones; None: nothing, as far as was seen.
+    left_behind: str | None = None
     #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
     contradiction: str | None = None
     #: What was not run, or not run again as it was; None: nothing.
@@ -76,6 +79,14 @@ class Evidence:
         key = outcome_key(outcome)
         self.outcomes[key] = self.outcomes.get(key, 0) + times
         return key
+
+    def note_left_behind(self, first: Execution, again: Execution) -> None:
+        """Take note that the schedule which was run first ends otherwise after all the others."""
+        if first.error is None and again.error is not None and not isinstance(again.error, RealTimeout):
+            self.left_behind = (
+                "a schedule passes when it is run first, and fails after the others: what executions leave behind "
+                "(variables of a module, hooks, what ends late) fails it, and no order of steps; make it anew each time"
+            )
 
     def hold_against_samples(
         self, task: ExploredProgram, search: Search, job: Callable[[Policy, int], Job]
@@ -175,6 +186,8 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     failures = [
         Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
     ]
+    if seen.failed and seen.left_behind is not None:
+        verdict, why = Verdict.INCONCLUSIVE, seen.left_behind
     if seen.difference and _REAL.intersection(seen.caveats) and not any(each.fails_again() for each in failures):
         # What is real has failed it, and does so no more: no schedule did.
         verdict = Verdict.INCONCLUSIVE

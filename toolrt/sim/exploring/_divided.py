@@ -279,6 +279,7 @@ class Divided:
         if not isinstance(first.error, RealTimeout):
             again = yield from self._run(ReplayableExecution((), 0, first.choices, first.chance or 0))
             repeats.compare(first, again)
+            seen.note_left_behind(first, again)
         seen.caveats |= repeats.caveats
         seen.difference = tally.difference or repeats.difference
         seen.lost = self._doubt

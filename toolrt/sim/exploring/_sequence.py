@@ -108,6 +108,7 @@ def exploration(
         # Schedules decide only if what was run first gives the same after all the others.
         again = yield Job(program, Choices(first.choices, first.chance), step_limit, 0, alone)
         repeats.compare(first, again)
+        seen.note_left_behind(first, again)
     if not (seen.failed or seen.undecided or repeats.difference or search.unfinished() or now >= end):
         yield from seen.hold_against_samples(
             task, search, lambda policy, index: Job(program, policy, step_limit, index, alone)
