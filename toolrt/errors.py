@@ -26,6 +26,7 @@ __all__ = [
     "Livelock",
     "MissingExtra",
     "MisuseError",
+    "NotReproducible",
     "NotSimulated",
     "ObserverWarning",
     "PolicyRefused",
@@ -223,6 +224,10 @@ class NotSimulated(MisuseError):
         self.action = action
         self.remedy = remedy
         super().__init__(f"a simulated program cannot {action}: {remedy}")
+
+
+class NotReproducible(ToolrtError):
+    """A failing schedule cannot be written as a program without toolrt; the text says why."""
 
 
 class RealTimeout(NotSimulated):

@@ -186,6 +186,8 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     failures = [
         Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
     ]
+    for failure in failures:
+        failure.source = task.program
     if seen.failed and seen.left_behind is not None:
         verdict, why = Verdict.INCONCLUSIVE, seen.left_behind
     if seen.difference and _REAL.intersection(seen.caveats) and not any(each.fails_again() for each in failures):

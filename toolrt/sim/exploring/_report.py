@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from toolrt._plain import counted
+from toolrt.errors import DefinitionRefused
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
@@ -24,6 +25,7 @@ from toolrt.sim.exploring._judge import Check, Judgement, judge
 from toolrt.sim.exploring._names import named
 from toolrt.sim.exploring._repairs import Repair, repairs_of
 from toolrt.sim.exploring._repeats import another_outcome
+from toolrt.sim.exploring._reproduction import Reproduction, reproduce
 from toolrt.sim.exploring._shrink import fewer_preemptions
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
@@ -79,6 +81,8 @@ class Failure:
         tracking: Callable[[Collection[str]], Program] | None = None,
     ) -> None:
         self._program = program
+        #: The program as the caller gave it; `program` may have more that can happen to it.
+        self.source = program
         # Gives the program with the plain objects of more modules seen; None: it cannot be given.
         self._tracking = tracking
         self._check = check
@@ -278,6 +282,23 @@ class Failure:
     @cached_property
     def _repairs(self) -> list[Repair]:
         return [] if self.found_by is None else repairs_of(self._told, *self.found_by)
+
+    def reproduce(self, how: Literal["plain_trio"] = "plain_trio") -> Reproduction:
+        """Give the text of a program that fails in the same way without toolrt, on plain Trio.
+
+        It was run 20 times in processes of its own: `Reproduction.failed` says how often it failed.
+
+        Args:
+            how: "plain_trio", the one there is.
+
+        Raises:
+            DefinitionRefused: `how` is another one.
+            NotReproducible: there is no such program; the reason says why.
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        if how != "plain_trio":
+            raise DefinitionRefused("reproduce(how)", "'plain_trio'", how)
+        return reproduce(self.source, self._simplest[0], self.headline)
 
     def show(self) -> Any:
         """Give a page that shows `compared` side by side, below what failed and how to run it again.

@@ -1,0 +1,139 @@
+"""A failing schedule as a program that needs Trio alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, NotReproducible
+from toolrt.sim.exploring import _reproduction
+from toolrt.teaching.litmus import LITMUS
+
+pytestmark = pytest.mark.process
+
+#: What a program of this module names besides what it is handed.
+START, AGAIN = 0, [1, 2]
+
+
+@pytest.fixture(autouse=True)
+def _few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reproduction, "_RUNS", 2)
+
+
+async def lost() -> None:
+    stock = {"tea": START}
+
+    async def add(number: int) -> None:
+        seen = stock["tea"]
+        await checkpoint()
+        stock["tea"] = seen + number
+
+    async with trio.open_nursery() as nursery:
+        for number in AGAIN:
+            nursery.start_soon(add, number)
+    assert stock["tea"] == 3
+
+
+async def value_alone() -> str:
+    order = []
+
+    async def note(name: str) -> None:
+        await checkpoint()
+        order.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(note, "a")
+        nursery.start_soon(note, "b")
+    return "".join(order)
+
+
+def _failure(program: Callable[[], Awaitable[Any]], check: Any = None, **options: Any) -> sim.Failure:
+    return sim.explore(program, sim.DPOR(), check, max_executions=500, **options).failures[0]
+
+
+def _run(text: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "fails.py"
+    path.write_text(text)
+    command = [sys.executable, "-I", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+
+
+def test_lost_update_fails_on_trio_alone(tmp_path: Path) -> None:
+    """The file has the program, what it names, and the coins that Trio flips; it knows no toolrt."""
+    made = _failure(lost, track=True).reproduce("plain_trio")
+    assert (made.runs, made.failed, made.is_of_trio) == (2, 2, True)
+    assert "toolrt" not in made
+    assert "START, AGAIN = 0, [1, 2]" in made
+    assert "Fails in 2 of 2 runs on plain Trio" in made
+    ended = _run(made, tmp_path)
+    assert ended.returncode == 1
+    assert "AssertionError" in ended.stderr
+
+
+def test_outcome_that_only_a_check_refuses_ends_the_file(tmp_path: Path) -> None:
+    """The value of the failing schedule is compared with."""
+    made = _failure(value_alone, lambda execution: execution.value == "ab").reproduce()
+    ended = _run(made, tmp_path)
+    assert (ended.returncode, ended.stderr) == (1, "the outcome of the failing schedule\n")
+    assert "if outcome == 'ba':" in made
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "is_of_trio"),
+    [
+        ("dining_2", "Deadlock: every task waits for ever", True),
+        ("peterson_swapped", "AssertionError", None),
+        ("both_give_way", "the outcome of the failing schedule", None),
+        ("two_looks", "the outcome of the failing schedule", False),
+    ],
+)
+def test_litmus_programs_fail_on_trio_alone(tmp_path: Path, name: str, says: str, is_of_trio: bool | None) -> None:
+    """Also in orders that Trio does not make: then the file says which task takes each step."""
+    litmus = LITMUS[name]
+    made = _failure(litmus.program, litmus.check, **litmus.settings).reproduce()
+    assert made.failed == made.runs
+    assert is_of_trio is None or made.is_of_trio is is_of_trio
+    assert "toolrt" not in made
+    ended = _run(made, tmp_path)
+    assert ended.returncode == 1
+    assert says in ended.stderr or "the outcome of the failing schedule" in ended.stderr
+
+
+def test_what_cannot_be_written_is_said() -> None:
+    """A program without a name or a source, a step of a thread, a value without a literal, another way."""
+
+    class Held:
+        pass
+
+    held = Held()
+
+    async def holds() -> None:
+        assert held is None
+
+    with pytest.raises(NotReproducible, match=r"held, of the function around the program, is .*, and has no source"):
+        _failure(holds).reproduce()
+    with pytest.raises(NotReproducible, match="no function with a name"):
+        _failure(lambda: lost(), track=False).reproduce()
+    with pytest.raises(NotReproducible, match=r"the step 'thread\.0\.0'"):
+        litmus = LITMUS["check_then_thread"]
+        _failure(litmus.program, litmus.check, **litmus.settings).reproduce()
+    with pytest.raises(NotReproducible, match="has no literal to be compared with"):
+        litmus = LITMUS["tickets_2"]
+        _failure(litmus.program, litmus.check, **litmus.settings).reproduce()
+    with pytest.raises(DefinitionRefused, match="'plain_trio', got 'asyncio'"):
+        _failure(lost).reproduce("asyncio")  # type: ignore[arg-type]
+
+
+async def test_a_file_that_never_fails_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs are counted, and none of them failed."""
+    monkeypatch.setattr(_reproduction, "_fails", lambda text, wanted: False)
+    with pytest.raises(NotReproducible, match="did not fail in 2 runs of plain Trio"):
+        await trio.to_thread.run_sync(lambda: _failure(lost, track=True).reproduce())
