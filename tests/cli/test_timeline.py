@@ -13,7 +13,7 @@ from toolrt import view
 from toolrt.trace import Trace
 from toolrt.workspace.names._identity import Identity
 
-OPTIONS = ["--html", "--svg", "--text", "--chrome", "--shiviz", "--mermaid"]
+OPTIONS = ["--html", "--svg", "--text", "--chrome", "--mermaid"]
 
 
 @pytest.fixture
@@ -42,7 +42,6 @@ def test_every_picture_is_written(toolrt: Any, trace: Path, tmp_path: Path) -> N
     assert out["--svg"].read_text() == view.svg(seen, title="trace.json")
     assert out["--text"].read_text() == view.text(seen, width=80)
     assert out["--chrome"].read_text() == view.chrome(seen) + "\n"
-    assert out["--shiviz"].read_text() == view.shiviz(seen)
     assert out["--mermaid"].read_text() == view.mermaid(seen)
     assert out["--html"].read_text() == view.show(seen, names=["trace.json"], title="trace.json").html
 

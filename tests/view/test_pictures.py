@@ -38,7 +38,6 @@ PICTURES: dict[str, Callable[[], str]] = {
     "lost.svg": lambda: view.svg(traces.recorded("lost"), title="A lost update"),
     "batch.mmd": lambda: view.mermaid(traces.recorded("batch")),
     "lost.mmd": lambda: view.mermaid(traces.recorded("lost")),
-    "lost.shiviz": lambda: view.shiviz(traces.recorded("lost")),
     "batch.chrome.json": lambda: view.chrome(traces.recorded("batch")) + "\n",
 }
 
@@ -97,7 +96,7 @@ def test_lanes_of_a_batch_that_was_cut_off_say_so() -> None:
 
 # ---------------------------------------------------------------------- what can be drawn
 
-_DRAWN: list[Callable[..., str]] = [view.text, view.lanes, view.svg, view.chrome, view.shiviz, view.mermaid]
+_DRAWN: list[Callable[..., str]] = [view.text, view.lanes, view.svg, view.chrome, view.mermaid]
 
 
 @pytest.mark.parametrize("draw", [*_DRAWN, view.show])
@@ -180,10 +179,6 @@ def test_trace_from_elsewhere_is_drawn_whatever_is_in_it(trace: Trace) -> None:
     """No trace breaks a picture, or gets out of the form that it is drawn in."""
     ElementTree.fromstring(view.svg(trace, title="\ud800<"))
     json.loads(view.chrome(trace))
-    lines = view.shiviz(trace).split("\n")
-    assert len(lines) % 2 == 1
-    for line in lines[:-1:2]:
-        assert re.fullmatch(r"\S+ \{.*\}", line)
     for line in view.mermaid(trace).splitlines()[1:]:
         assert re.fullmatch(r"    (participant \w+( as .*)?|note over \w+: .*|\w+(->>|-->>|-\))\w+: .*)", line), line
     for line in view.text(trace).split("\n"):
@@ -275,20 +270,7 @@ def test_chrome_time_of_a_recording_is_its_own() -> None:
     assert last == pytest.approx((trace.events[-1].time - trace.events[0].time) * 1e6)
 
 
-# ---------------------------------------------------------------------- ShiViz and Mermaid
-
-
-def test_shiviz_clocks_order_steps_as_the_trace_does() -> None:
-    """One step's clock is at most another's exactly where it happened before."""
-    trace = traces.recorded("lost")
-    pattern = re.compile(r"(?P<host>\S*) (?P<clock>\{.*\})\n(?P<event>.*)")
-    found = [(match["host"], json.loads(match["clock"])) for match in pattern.finditer(view.shiviz(trace))]
-    assert [host for host, _ in found] == [step.task for step in trace.steps]
-    for one in trace.steps:
-        for other in trace.steps:
-            mine, theirs = found[one.index][1], found[other.index][1]
-            before = all(count <= theirs.get(task, 0) for task, count in mine.items())
-            assert before == (one is other or trace.happens_before(one, other))
+# ---------------------------------------------------------------------- Mermaid
 
 
 def test_mermaid_says_how_much_it_leaves_out() -> None:

@@ -12,7 +12,6 @@ from toolrt.view._frame import frame
 from toolrt.view._lanes import lanes
 from toolrt.view._mermaid import mermaid
 from toolrt.view._plot import plot
-from toolrt.view._shiviz import shiviz
 from toolrt.view._show import HasTree, Page, gallery, play, show
 from toolrt.view._slider import slider
 from toolrt.view._source import HasTrace
@@ -49,7 +48,6 @@ __all__ = [
     "mermaid",
     "play",
     "plot",
-    "shiviz",
     "show",
     "slider",
     "step_rows",

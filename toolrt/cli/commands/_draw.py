@@ -46,7 +46,6 @@ def timeline(
     svg: Annotated[str | None, Parameter(help="Write a picture.")] = None,
     text: Annotated[str | None, Parameter(help="Write what is printed when nothing else is asked for.")] = None,
     chrome: Annotated[str | None, Parameter(help="Write Chrome trace events, which Perfetto opens.")] = None,
-    shiviz: Annotated[str | None, Parameter(help="Write a log with vector clocks for ShiViz.")] = None,
     mermaid: Annotated[str | None, Parameter(help="Write a Mermaid sequence diagram.")] = None,
     by: Annotated[view.By | None, Parameter(help="A row for each call, or a column for each task.")] = None,
     scale: Annotated[
@@ -75,7 +74,6 @@ def timeline(
             "--svg": svg,
             "--text": text,
             "--chrome": chrome,
-            "--shiviz": shiviz,
             "--mermaid": mermaid,
         }.items()
         if path is not None
@@ -95,7 +93,6 @@ def timeline(
         "--svg": lambda: view.svg(first, by=by, scale=scale, title=_name(trace)),
         "--text": lambda: view.text(first, by=by, scale=scale, width=columns),
         "--chrome": lambda: view.chrome(first),
-        "--shiviz": lambda: view.shiviz(first),
         "--mermaid": lambda: view.mermaid(first, by=by),
     }
     try:
