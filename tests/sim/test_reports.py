@@ -172,3 +172,32 @@ def test_verdict_is_lower_case_in_json() -> None:
     """Its value, which is what JSON has, is the word in lower case, and names it."""
     assert [verdict.value for verdict in sim.Verdict] == ["pass", "fail", "inconclusive"]
     assert all(sim.Verdict(verdict.value) is verdict for verdict in sim.Verdict)
+
+
+async def test_notebook_shows_the_report_and_the_story_of_its_first_failure() -> None:
+    """As text that no name of a program can break; inside a Trio loop, where nothing can be run again, the schedule."""
+
+    async def program() -> None:
+        order: list[str] = []
+
+        async def note(name: str) -> None:
+            await checkpoint()
+            order.append(name)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(note, "<b>")
+            nursery.start_soon(note, "c")
+        assert order == ["<b>", "c"], "<script>"
+
+    def explored() -> str:
+        return sim.explore(program, sim.Exhaustive())._repr_html_()
+
+    shown = await trio.to_thread.run_sync(explored)
+    assert shown.startswith("<pre>FAIL: exhaustive")
+    assert "failures[0].explain() shows one.</pre><pre>" in shown
+    assert "&lt;script&gt;" in shown
+    assert "<script>" not in shown
+    report = await trio.to_thread.run_sync(lambda: sim.explore(program, sim.Exhaustive()))
+    assert report.failures[0].schedule.short in report._repr_html_()
+    passing = await trio.to_thread.run_sync(lambda: sim.explore(checkpoint, sim.Exhaustive()))
+    assert passing._repr_html_().count("<pre>") == 1

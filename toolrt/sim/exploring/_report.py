@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import attrs
 
 from toolrt._plain import counted
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
@@ -314,6 +315,13 @@ class Failure:
         draw = importlib.import_module("toolrt.view").show
         return draw(failing, passing, names=names, title=title, about=self.about_minimal)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the story, or inside a running Trio loop, where it cannot be told, the schedule."""
+        try:
+            return _preformatted(self.explain())
+        except NotSimulated:
+            return _preformatted(f"{self!r}\n{self.schedule.short}")
+
     def _run(
         self, policy: Policy, places: SourceLines | None = None, program: Program | None = None
     ) -> Driver[tuple[Execution, Judgement]]:
@@ -442,6 +450,11 @@ class Report:
         lines += [f"{count} of {every} decided nothing: {why}." for why, count in self.reasons.items()]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the report, and below it the first failure, told step by step."""
+        shown = _preformatted(str(self))
+        return shown + self.failures[0]._repr_html_() if self.failures else shown
+
     @property
     def _head(self) -> str:
         """The verdict; a PASS of several outcomes that nothing judged is not called one."""
@@ -469,3 +482,7 @@ def _called(function: Any, otherwise: str) -> str:
         return str(argument)
     name = getattr(function, "__name__", otherwise)
     return name if name.isidentifier() else otherwise
+
+
+def _preformatted(text: str) -> str:
+    return f"<pre>{html.escape(text)}</pre>"
