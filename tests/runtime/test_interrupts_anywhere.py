@@ -43,6 +43,8 @@ class _Interrupter:
         self.where: str | None = None
 
     def __enter__(self) -> _Interrupter:
+        # Python 3.12 shows instructions only where some frame had asked for them before.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(self._called)
         return self
 

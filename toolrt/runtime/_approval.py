@@ -106,7 +106,11 @@ class Approval:
                 self._check = self._approve if of_lane is None else cast(Approve, asked(of_lane))
             # One that is made for a lane knows itself what takes its time.
             of_lane = self._check is not self._approve
-            answer = asked(self._check, request) if of_lane else asked(self._aside.ask, self._check, request)
+            if inspect.iscoroutinefunction(self._check):
+                # It runs nothing yet, and Ctrl-C behind its return would leave a coroutine that nobody awaits.
+                answer: Any = self._check(request)
+            else:
+                answer = asked(self._check, request) if of_lane else asked(self._aside.ask, self._check, request)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             if asks_to_exit(error) is not None:
                 engine.abort(error)

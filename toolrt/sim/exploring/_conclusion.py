@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from toolrt._plain import counted, stable_text
-from toolrt.errors import RealTimeout
+from toolrt.errors import RealTimeout, StepLimit
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._judge import Judgement, judge
@@ -119,6 +119,8 @@ class Evidence:
         program = attrs.evolve(task, tracking=None).bound()
         for choices, index, tracked in self.some[-_UNTRACKED:]:
             plain = yield Job(program, choices, task.step_limit, index)
+            if isinstance(plain.error, StepLimit):
+                continue  # it decides nothing
             if another_outcome(tracked, plain.outcome) is not None:
                 was, now = (f"{stable_text(outcome):.100}" for outcome in (tracked, plain.outcome))
                 return (
