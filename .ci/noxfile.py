@@ -4,6 +4,7 @@
     nox -f .ci/noxfile.py                  fast: style, types, and the quick tests of the rooms that were changed
     nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms, also those that start processes
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
+    nox -f .ci/noxfile.py -s pythons       the whole suite on Python 3.12 and 3.13; `-- python3.12` for one
     nox -f .ci/noxfile.py -s adapters      test the adapters with their agent frameworks; `-- openai` for some
     nox -f .ci/noxfile.py -s mcp_1         test the plugin for MCP servers with version 1 of the SDK
     nox -f .ci/noxfile.py -s campaigns     the explorer's big counts, and a real cluster (extra "cluster"); takes hours
@@ -100,6 +101,19 @@ def fast(session: nox.Session) -> None:
 def full(session: nox.Session) -> None:
     """Run everything that a change has to pass."""
     session.run(str(ROOT / ".ci" / "run"), *session.posargs, external=True)
+
+
+@nox.session
+def pythons(session: nox.Session) -> None:
+    """Run the whole suite on Python 3.12 and 3.13, in environments of their own; `-- python3.12` for one."""
+    session.chdir(ROOT)
+    for name in session.posargs or ("python3.12", "python3.13"):
+        environment = Path(session.create_tmp(), Path(name).name)
+        python = str(environment / "bin" / "python")
+        session.run(name, "-m", "venv", str(environment), external=True)
+        session.run(python, "-m", "pip", "install", "-qq", "-c", ".ci/constraints.txt", "-e", ".[dev]", external=True)
+        options = ["-p", "no:cacheprovider", "-p", "no:toolrt", "-n", "2", "--dist", "worksteal"]
+        session.run(python, "-m", "pytest", *options, external=True)
 
 
 @nox.session
