@@ -4,5 +4,17 @@ from toolrt.model import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewr
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._context import ToolContext
 from toolrt.runtime._runtime import Runtime
+from toolrt.runtime._statistics import RuntimeStatistics
 
-__all__ = ["Allow", "ApprovalRequest", "Approve", "Batch", "Deny", "ParentCall", "Rewrite", "Runtime", "ToolContext"]
+__all__ = [
+    "Allow",
+    "ApprovalRequest",
+    "Approve",
+    "Batch",
+    "Deny",
+    "ParentCall",
+    "Rewrite",
+    "Runtime",
+    "RuntimeStatistics",
+    "ToolContext",
+]

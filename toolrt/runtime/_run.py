@@ -627,6 +627,7 @@ class BatchRun:
                 refuse_shared_table(self.batch_id, taken.name)
         if self.opener is not None:
             self.opener.opened += (self,)
+        self.settings.open_batches[id(self)] = self.batch_id, self.records
         self.entered = True
 
     def begin(self) -> None:
@@ -649,6 +650,7 @@ class BatchRun:
         """Fix the outcome; nothing of the batch runs any more."""
         if probe.implied is not None:
             _footprints.stops(self.batch_id, self.records)
+        self.settings.open_batches.pop(id(self), None)
         if self.opener is not None:
             self.opener.opened = tuple(other for other in self.opener.opened if other is not self)
         if self.lease is not None:

@@ -29,6 +29,7 @@ from toolrt.order import (
     CallRecord,
     ClaimTable,
     LanePolicy,
+    Siblings,
     SlotPolicy,
     by_claims,
     checked_lanes,
@@ -43,6 +44,7 @@ from toolrt.runtime._lease import Lease
 from toolrt.runtime._observer import observer_state
 from toolrt.runtime._run import BatchRun
 from toolrt.runtime._settings import Settings
+from toolrt.runtime._statistics import RuntimeStatistics, statistics_of
 from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Runtime"]
@@ -135,6 +137,19 @@ class Runtime:
             ),
         )
         self._observer_state = observer_state(self.services.telemetry)
+        self._open_batches: dict[int, tuple[str, Siblings]] = {}
+
+    def statistics(self) -> RuntimeStatistics:
+        """What runs and waits now, in all batches of this runtime, those opened through a door of it included.
+
+        Checkpoint: never.
+
+        Example::
+
+            for call, others in runtime.statistics().waits_for.items():
+                print(call, "waits for", ", ".join(others))
+        """
+        return statistics_of(list(self._open_batches.values()))
 
     @property
     def telemetry(self) -> Observer | None:
@@ -267,6 +282,7 @@ class Runtime:
         other = Runtime(registry, *given, slots=self.slots, max_result=self.max_result)
         owned = (owner.claim_table for owner in registry.owners)
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
+        other._open_batches = self._open_batches
         return other
 
     def _new_batch(
@@ -318,6 +334,7 @@ class Runtime:
             self.services_of,
             None if self.services.telemetry is SILENT else self._telemetry,
             self._sub_batch,
+            self._open_batches,
         )
         return BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path, owner)
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from toolrt.model import AfterLane, Approve, Registry, Services, Tool
-from toolrt.order import CallRecord, ClaimTable, LanePolicy, SlotPolicy
+from toolrt.order import CallRecord, ClaimTable, LanePolicy, Siblings, SlotPolicy
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._telemetry import BatchTelemetry
 
@@ -42,3 +42,5 @@ class Settings:
     telemetry: Callable[[str, Sequence[CallRecord]], BatchTelemetry] | None
     #: Makes a batch inside a call.
     sub_batch: Callable[..., Batch]
+    #: The id and the calls of each batch that is open, by its identity.
+    open_batches: dict[int, tuple[str, Siblings]]
