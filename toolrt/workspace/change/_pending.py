@@ -74,6 +74,7 @@ class PendingDirectories:
     def of(self, directories: Sequence[Entry]) -> Iterator[None]:
         """Other calls wait while these directories, which are missing and not pending, are made or removed again."""
         group = trio.Event()
+        directories = list(dict.fromkeys(directories))  # an undo may make one twice
         for key in directories:
             self._touch(key, write=True)
             self._groups[key] = group
