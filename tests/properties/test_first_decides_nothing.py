@@ -43,14 +43,15 @@ MADE_LATE = "DerivedValidator._check Tool._validator"
 
 #: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
 BATCH = """
-Admission._tables BatchRun._nursery BatchRun.applied BatchRun.outcome BatchRun.records BatchRun.state
+Admission._tables BatchRun._nursery BatchRun.applied BatchRun.outcome BatchRun.records BatchRun.settings
+BatchRun.state
 CallRecord.changes CallRecord.missing CallRecord.modifiers CallRecord.opened CallRecord.pending_progress
 CallRecord.siblings CallRecord.state CallRecord.tickets Cursor._calls Cursor._lanes
 Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress LanePlace.index LaneRecord.calls
 LaneRecord.modified LaneRecord.ready LaneRecord.running LaneRecord.start LaneRecord.state
 LaneRecord.unfinished Lease._changes Lease._ended Lease._open Lease._opened Lease._tables LentSlot.running
 Machine.calls Machine.current Machine.lanes Machine.state Reader._calls Reader._reading Reader.news Reader.unread
-Slots.starved
+Runtime._open_batches Settings.open_batches Slots.starved
 """
 
 #: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.
