@@ -38,7 +38,7 @@ class _Question:
     answer: Any = None
     error: BaseException | None = None
     is_answered: trio.Event = attrs.field(factory=trio.Event)
-    #: Whether nobody waits for it any more.
+    #: Whether its batch has stopped waiting for it.
     is_dropped: bool = False
 
     def ask(self) -> None:
@@ -50,7 +50,7 @@ class _Question:
             self.drop()
 
     def drop(self) -> None:
-        """Close an answer that was to be awaited: nobody will."""
+        """Close an answer that was to be awaited, because no task will."""
         self.is_dropped = True
         if inspect.isawaitable(self.answer) and hasattr(self.answer, "close"):
             self.answer.close()

@@ -1,4 +1,4 @@
-"""What an approval check was to answer later, and nobody waits for any more, is closed."""
+"""An answer that an approval check gives late is closed once its batch waits for it no more."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +80,16 @@ def test_an_interrupt_ends_what_runs_and_the_server(tmp_path: Path) -> None:
     """SIGTERM as well, with its own exit code; the command that ran is gone."""
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         server = start(tmp_path, "--deny", "*.lock")
+        pid = pipe_at(tmp_path / "pid")
         told(server, HELLO, call(1, "run_command", command="echo $$ > pid; sleep 300"))
         heard(server)
-        until = time.monotonic() + 60
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        running = int((tmp_path / "pid").read_text())
+        running = int(pid.read_text())
         os.kill(server.pid, number)
         _, err = server.communicate(timeout=60)
         assert (server.returncode, err.decode()) == (code, "toolrt: interrupted\n")
         with pytest.raises(ProcessLookupError):
             os.kill(running, 0)
-        (tmp_path / "pid").unlink()
+        pid.unlink()
 
 
 @pytest.mark.slow
@@ -112,7 +109,7 @@ def test_a_host_that_dies_ends_what_runs(tmp_path: Path) -> None:
 
 #: A server that offers one tool more, which holds a thread for longer than any test waits.
 WITH_A_THREAD = """
-import pathlib, sys, time
+import pathlib, sys, threading
 from toolrt import tool
 from toolrt.cli import main
 from toolrt.cli.experiment import _offer
@@ -120,7 +117,7 @@ from toolrt.cli.experiment import _offer
 @tool(safe=True)
 def hold(ctx, path: str) -> None:
     pathlib.Path(path).write_text("begun")
-    time.sleep(1000)
+    threading.Event().wait(1000)
 
 file_tools = _offer.file_tools
 _offer.file_tools = lambda files: [*file_tools(files), hold]
@@ -138,38 +135,38 @@ def ended(server: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         raise
 
 
-def begun(path: Path) -> str:
-    """What stands in that file, once a line does."""
-    until = time.monotonic() + 60
-    while not path.exists() or not path.read_text().strip():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return path.read_text()
+def pipe_at(path: Path) -> Path:
+    """Make a named pipe: reading it returns once something has been written to it."""
+    os.mkfifo(path)
+    return path
 
 
 def gone(pid: int) -> None:
     """Return when that process has ended."""
-    until = time.monotonic() + 60
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([watched], [], [], 60)[0]
+    os.close(watched)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux has them")
 @pytest.mark.parametrize("command", ["sleep 1000", "trap '' TERM; sleep 1000; sleep 1000"], ids=["obeys", "is killed"])
 def test_the_end_of_input_ends_what_runs_and_the_server(tmp_path: Path, command: str) -> None:
     """Though the host still reads; the call is answered, and nothing of the command is left."""
     server = start(tmp_path)
+    written = pipe_at(tmp_path / "pids")
     told(server, HELLO, call(1, "run_command", command=f"sleep 1000 & echo $! $$ > pids; {command}"))
     heard(server)
-    pids = [int(pid) for pid in begun(tmp_path / "pids").split()]
+    pids = [int(pid) for pid in written.read_text().split()]
     out, err = ended(server)
     assert (server.returncode, err.decode()) == (0, "")
     assert text(json.loads(out)).startswith("[interrupted]")
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux has them")
 def test_the_end_of_input_ends_the_server_while_a_thread_goes_on(tmp_path: Path) -> None:
     """A thread cannot be ended, so the process is; a command that ran beside it ends as well."""
     (tmp_path / "a.txt").write_text("one")
@@ -177,11 +174,12 @@ def test_the_end_of_input_ends_the_server_while_a_thread_goes_on(tmp_path: Path)
     server = subprocess.Popen(
         program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
     )
-    told(server, HELLO, call(1, "hold", path=str(tmp_path / "held")))
+    held = pipe_at(tmp_path / "held")
+    told(server, HELLO, call(1, "hold", path=str(held)))
     told(server, call(2, "run_command", {"progressToken": 1}, command="tail -f a.txt"))
     heard(server)
     assert heard(server)["params"]["message"] == "one"
-    begun(tmp_path / "held")
+    assert held.read_text() == "begun"
     [pid] = {
         path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if ran(path, b"tail\0-f\0a.txt", tmp_path)
     }

@@ -47,7 +47,7 @@ def test_public_names_are_as_the_text_has_them(script: dict[str, Any]) -> None:
 
 
 def test_what_is_promised_is_about_two_hundred_names(script: dict[str, Any]) -> None:
-    """A promise that nobody can oversee is none: who adds a name takes one away, or says why the limit rises."""
+    """A reader oversees so many names and no more: who adds one takes one away, or says why the limit rises."""
     names = [f"{room}.{name}" for room, names in script["PROMISED"].items() for name in names.split()]
     assert len(names) == len(set(names)) <= 230
 

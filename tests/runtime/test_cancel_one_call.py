@@ -59,6 +59,7 @@ def _registry(done: list[str], started: list[str] | None = None) -> Registry:
 
 
 async def test_one_that_waits_never_starts_and_those_behind_take_its_place(autojump_clock: Any) -> None:
+    """Its tickets go back at the cancel, and its result says why."""
     done: list[str] = []
     async with Runtime(_registry(done)).open_batch() as batch:
         for text in "abc":
@@ -76,6 +77,7 @@ async def test_one_that_waits_never_starts_and_those_behind_take_its_place(autoj
 
 
 async def test_one_that_runs_is_interrupted_and_its_modifiers_are_dropped(autojump_clock: Any) -> None:
+    """The call behind it starts at the cancel."""
     done: list[str] = []
     async with Runtime(_registry(done)).open_batch(State({"last": "none"})) as batch:
         running = batch.submit(_call("write", text="a", seconds=9))
@@ -94,6 +96,7 @@ async def test_one_that_runs_is_interrupted_and_its_modifiers_are_dropped(autoju
 
 
 async def test_a_second_cancel_and_one_that_comes_too_late_change_nothing(autojump_clock: Any) -> None:
+    """Each answers False, and the first reason stays."""
     done: list[str] = []
     async with Runtime(_registry(done)).open_batch() as batch:
         for text in "ab":
@@ -110,6 +113,7 @@ async def test_a_second_cancel_and_one_that_comes_too_late_change_nothing(autoju
 
 
 async def test_an_exclusive_call_that_is_cancelled_leaves_an_empty_lane(autojump_clock: Any) -> None:
+    """The lanes before and behind it run."""
     done: list[str] = []
     async with Runtime(_registry(done)).open_batch() as batch:
         for name, text in (("write", "a"), ("alone", "b"), ("write", "c")):
@@ -121,6 +125,7 @@ async def test_an_exclusive_call_that_is_cancelled_leaves_an_empty_lane(autojump
 
 
 async def test_a_call_that_would_stop_the_batch_stops_nothing_when_it_is_cancelled(autojump_clock: Any) -> None:
+    """A cancel is no failure of the tool's."""
     done: list[str] = []
     async with Runtime(_registry(done)).open_batch() as batch:
         batch.submit(_call("gate"))
@@ -131,32 +136,25 @@ async def test_a_call_that_would_stop_the_batch_stops_nothing_when_it_is_cancell
     assert [one.outcome.value for one in batch.outcome.results] == ["interrupted", "ok"]
 
 
-async def test_a_tool_that_may_finish_is_not_interrupted(autojump_clock: Any) -> None:
-    done: list[str] = []
-    async with Runtime(_registry(done)).open_batch() as batch:
-        batch.submit(_call("finishes"))
-        batch.seal()
-        await trio.sleep(1)
-        assert not batch.cancel_call(0)
-    assert batch.outcome.results[0].outcome.value == "ok"
-
-
-async def test_a_timeout_that_came_first_is_told(autojump_clock: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "after", "changed", "outcome"),
+    [("slow", 0.5, True, "interrupted"), ("slow", 2, False, "timed_out"), ("finishes", 1, False, "ok")],
+    ids=["before its timeout", "after its timeout", "may finish"],
+)
+async def test_what_came_first_is_told(
+    autojump_clock: Any, name: str, after: float, changed: bool, outcome: str
+) -> None:
+    """A timeout that has come stays one, and a tool that may finish is not interrupted."""
     async with Runtime(_registry([])).open_batch() as batch:
-        batch.submit(_call("slow"))
+        batch.submit(_call(name))
         batch.seal()
-        await trio.sleep(0.5)
-        assert batch.cancel_call(0, "me first")
-    assert batch.outcome.results[0].outcome.value == "interrupted"
-    async with Runtime(_registry([])).open_batch() as batch:
-        batch.submit(_call("slow"))
-        batch.seal()
-        await trio.sleep(2)
-        assert not batch.cancel_call(0)
-    assert batch.outcome.results[0].outcome.value == "timed_out"
+        await trio.sleep(after)
+        assert batch.cancel_call(0) is changed
+    assert batch.outcome.results[0].outcome.value == outcome
 
 
 async def test_an_approval_that_is_waited_for_is_not_needed_any_more(autojump_clock: Any) -> None:
+    """The check is cancelled with the call."""
     left: list[str] = []
 
     async def approve(request: Any) -> Any:
@@ -179,6 +177,7 @@ async def test_an_approval_that_is_waited_for_is_not_needed_any_more(autojump_cl
 
 
 async def test_what_it_runs_in_a_sub_batch_ends_with_it(autojump_clock: Any) -> None:
+    """The call behind it on the same file runs then."""
     done: list[str] = []
 
     @tool(claims=lambda input, state: _ON_F)
@@ -199,6 +198,7 @@ async def test_what_it_runs_in_a_sub_batch_ends_with_it(autojump_clock: Any) -> 
 
 
 async def test_a_thread_that_cannot_be_stopped_is_waited_for(autojump_clock: Any) -> None:
+    """What it returned is the result."""
     runs, go = threading.Event(), threading.Event()
 
     @tool(claims=lambda input, state: _ON_F)
@@ -218,6 +218,7 @@ async def test_a_thread_that_cannot_be_stopped_is_waited_for(autojump_clock: Any
 
 @pytest.mark.parametrize("index", [-1, 1, True, "0", None])
 async def test_an_index_of_no_call_is_refused(index: Any) -> None:
+    """So is a reason that is no text; the batch goes on."""
     async with Runtime(_registry([])).open_batch() as batch:
         batch.submit(_call("write", text="a", seconds=0))
         with pytest.raises(DefinitionRefused, match="the call_index of one of its 1 call, got"):
@@ -228,6 +229,7 @@ async def test_an_index_of_no_call_is_refused(index: Any) -> None:
 
 
 async def test_a_call_that_runs_without_a_block_is_refused_in_words(autojump_clock: Any) -> None:
+    """A parent in `Runtime.run` has no scope of its own."""
     said: list[str] = []
 
     @tool(safe=True)
@@ -244,6 +246,7 @@ async def test_a_call_that_runs_without_a_block_is_refused_in_words(autojump_clo
 
 
 async def test_from_inside_a_tool_of_the_same_batch(autojump_clock: Any) -> None:
+    """A sibling cancels one that waits for a file."""
     batches: list[Any] = []
     done: list[str] = []
 
@@ -287,5 +290,6 @@ def _program(steps: int, cut: int) -> Callable[[], Awaitable[Any]]:
 @pytest.mark.parametrize("cut", range(4))
 @pytest.mark.parametrize("steps", [0, 3, 9])
 def test_at_every_instant_the_others_end_as_without_it_or_with_it_whole(steps: int, cut: int) -> None:
+    """No law breaks, and the files are those of one of the two batches."""
     report = explore(_program(steps, cut), max_executions=150, check=lambda execution: check(execution.trace))
     assert report.verdict is PASS, report

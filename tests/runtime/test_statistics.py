@@ -37,6 +37,7 @@ def _calls(*names: str) -> list[ToolCall]:
 
 
 async def test_who_runs_who_waits_and_for_whom(autojump_clock: Any) -> None:
+    """Calls of both batches, by name, with what they wait for and claim."""
     runtime = Runtime(Registry([write, look, alone]), limit=2)
     async with runtime.open_batch(batch_id="one") as one, runtime.open_batch(batch_id="two") as two:
         for call in _calls("write", "look", "write", "look", "alone"):
@@ -54,6 +55,8 @@ async def test_who_runs_who_waits_and_for_whom(autojump_clock: Any) -> None:
 
 
 async def test_a_question_and_a_sub_batch_are_told(autojump_clock: Any) -> None:
+    """An approval is waited for; a sub-batch is a batch of its own."""
+
     async def approve(request: Any) -> Allow:
         await trio.sleep(1)
         return Allow()
@@ -74,6 +77,7 @@ async def test_a_question_and_a_sub_batch_are_told(autojump_clock: Any) -> None:
 
 
 async def test_nothing_is_kept_of_a_batch_that_was_cancelled_or_refused(autojump_clock: Any) -> None:
+    """Nor of one that was never entered."""
     runtime = Runtime(Registry([write]))
     with trio.move_on_after(0.5):
         await runtime.run(_calls("write", "write"))
@@ -86,6 +90,7 @@ async def test_nothing_is_kept_of_a_batch_that_was_cancelled_or_refused(autojump
 
 
 def test_batches_of_asyncio_are_of_the_same_runtime() -> None:
+    """Also where the door adapts the approval check."""
     import asyncio
 
     runtime = Runtime(Registry([write]), approve=lambda request: Allow())

@@ -14,7 +14,7 @@ import trio
 from toolrt import sim
 from toolrt.errors import Deadlock, NotSimulated
 
-_COUNTS = "import time\nprint('up', flush=True)\ntime.sleep(60)"
+_COUNTS = "import signal\nprint('up', flush=True)\nsignal.alarm(60)\nsignal.pause()"
 _COMMAND = [sys.executable, "-S", "-E", "-c", _COUNTS]
 
 

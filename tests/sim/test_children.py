@@ -25,8 +25,8 @@ _ORDERS = ("any", "trio")
 _REAL = {
     "upper": "import sys; sys.stdout.write(sys.stdin.read().upper())",
     "two lines": "import sys; print('one', flush=True); print('two', flush=True); sys.exit(3)",
-    "sleeps": "import time; time.sleep(60)",
-    "deaf": "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)",
+    "sleeps": "import signal; signal.alarm(60); signal.pause()",
+    "deaf": "import signal; signal.signal(15, 1); print('ready', flush=True); signal.alarm(60); signal.pause()",
     "no reader": "import os, sys; sys.stdin.close(); os._exit(4)",
 }
 

@@ -1,4 +1,4 @@
-"""What a program drops ends where it would in a plain run, whoever looks at its steps."""
+"""What a program drops ends where it would in a plain run, also where tracking looks at its steps."""
 
 from __future__ import annotations
 

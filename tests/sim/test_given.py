@@ -166,7 +166,7 @@ async def hands_over() -> None:
 
 
 def test_lines_that_wait_for_who_is_held_back_are_a_deadlock() -> None:
-    """Such a lock would hang, and it is said."""
+    """Such a lock would hang, and the repair says so."""
     wait, tell = (_line_of(hands_over, text) for text in ("ready.wait", "ready.set"))
     given = [sim.atomic(hands_over, wait, wait), sim.atomic(hands_over, tell, tell)]
     report = sim.explore(hands_over, sim.DPOR(), given=given)

@@ -192,7 +192,7 @@ def test_records_that_each_task_makes_are_a_pass() -> None:
 @pytest.mark.parametrize("make", [_Kept, _Written])
 @pytest.mark.parametrize("read", [repr, lambda record: record == type(record)(3)])
 def test_record_that_two_tasks_share_is_no_pass(make: Callable[[int], Any], read: Callable[[Any], Any]) -> None:
-    """What reads it may be a method that nobody wrote."""
+    """What reads it may be a method that attrs or dataclasses made."""
 
     def write(record: Any) -> None:
         record.number = 3
@@ -224,7 +224,7 @@ def test_guard_leaves_no_profile_behind() -> None:
     assert sys.getprofile() is before
 
 
-#: Two moves, of which some executions poll.
+#: Two moves.  In some executions they poll.
 _PAIR = (
     ("move_path", {"source": "f", "target": "d/m"}),
     ("move_path", {"source": "hard", "target": "f/q"}),

@@ -495,7 +495,7 @@ def test_interrupt_raised_by_the_program_is_raised() -> None:
 
 
 def test_failure_of_what_executions_leave_behind_is_of_no_schedule() -> None:
-    """The schedule that passed at first fails at the end: a variable outside decides, so nothing is said of orders."""
+    """The schedule that passed at first fails at the end: a variable outside decides, so the report blames no order."""
     left = []
 
     async def program() -> None:

@@ -415,7 +415,7 @@ def test_a_real_command_that_takes_too_long_is_no_failure() -> None:
     async def program() -> None:
         sim.leave_real("processes")
         sim.thread_seconds(0.1)
-        await trio.run_process([sys.executable, "-S", "-E", "-c", "import time; time.sleep(9)"])
+        await trio.run_process([sys.executable, "-S", "-E", "-c", "import signal; signal.alarm(9); signal.pause()"])
 
     report = sim.explore(program, None, lambda execution: False, 20)
     assert report.verdict is sim.INCONCLUSIVE

@@ -162,7 +162,7 @@ def test_repair_that_is_proposed_first_mends_the_program_when_it_is_written(name
 
 
 def test_every_repair_passes_and_gives_nothing_new() -> None:
-    """It is held against what passed before; what does not come any more is said."""
+    """It is held against what passed before; the report names what does not come any more."""
     failing = LITMUS["both_give_way"]
     report = sim.explore(failing.program, sim.DPOR(), failing.check, **failing.settings)
     repairs = report.failures[0].repairs()

@@ -37,6 +37,7 @@ def workspace(disk: MemoryDisk) -> Workspace:
 
 
 def test_other_lines_that_changed_are_kept(disk: MemoryDisk, workspace: Workspace) -> None:
+    """The answer says so, and the next edit has nothing to say of it."""
     disk.put("a", _TEN.replace("line 7", "theirs"))
     [one] = _run(workspace, ("edit_file", {"path": "a", "old": "line 2\n", "new": "mine\n"}))
     assert one.content == (
@@ -49,6 +50,7 @@ def test_other_lines_that_changed_are_kept(disk: MemoryDisk, workspace: Workspac
 
 
 def test_several_edits_are_made_together_or_not_at_all(disk: MemoryDisk, workspace: Workspace) -> None:
+    """One place that is gone refuses all of them."""
     changed = _TEN.replace("line 7", "theirs")
     disk.put("a", changed)
     edits = [{"old": "line 2\n", "new": "two\n"}, {"old": "line 7\n", "new": "seven\n"}]
@@ -73,6 +75,7 @@ def test_several_edits_are_made_together_or_not_at_all(disk: MemoryDisk, workspa
 def test_what_is_not_clear_is_still_a_conflict(
     disk: MemoryDisk, workspace: Workspace, theirs: str, edit: dict[str, Any]
 ) -> None:
+    """Nothing is changed, and the remedy is to read."""
     disk.put("a", theirs)
     [refused] = _run(workspace, ("edit_file", {"path": "a", **edit}))
     assert "another writer changed it since" in str(refused.error)
@@ -81,12 +84,14 @@ def test_what_is_not_clear_is_still_a_conflict(
 
 
 def test_a_whole_file_is_not_written_over_what_was_not_seen(disk: MemoryDisk, workspace: Workspace) -> None:
+    """It does not say what it was made from."""
     disk.put("a", "theirs")
     [refused] = _run(workspace, ("write_file", {"path": "a", "content": "mine"}))
     assert "another writer changed it since" in str(refused.error)
 
 
 def test_undo_takes_back_the_edit_and_keeps_what_the_other_wrote(disk: MemoryDisk, workspace: Workspace) -> None:
+    """The file is as the other program left it."""
     theirs = _TEN.replace("line 7", "theirs")
     disk.put("a", theirs)
 
@@ -124,6 +129,7 @@ trio.run(main)
 
 @pytest.mark.process
 def test_two_processes_edit_different_lines_and_none_is_refused_or_lost(tmp_path: Path) -> None:
+    """Each of 120 edits stands in the file."""
     rounds = 60
     (tmp_path / "a").write_text("".join(f"<{line}:0>\n" for line in range(20)))
     command = [sys.executable, "-c", _EDITOR, str(tmp_path)]

@@ -248,7 +248,7 @@ async def test_a_line_begins_behind_the_byte_order_mark(planted: Any, encoding: 
 async def test_a_search_takes_no_mark_for_a_character(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, ripgrep: bool
 ) -> None:
-    """What a pattern says of the first characters is said of those behind the byte order mark, both ways."""
+    """A pattern for the first characters is held against those behind the byte order mark, both ways."""
     if not ripgrep:
         monkeypatch.setattr(_ripgrep, "program", lambda: None)
     (tmp_path / "marked").write_bytes("first\n".encode("utf-8-sig"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+from abc import ABC, abstractmethod
 from typing import Any
 
 import attrs
@@ -31,16 +32,16 @@ def picture_type(data: bytes) -> str | None:
     return next((kind for beginning, kind in _BEGINNINGS if data.startswith(beginning)), None)
 
 
-class Part:
+class Part(ABC):
     """A part of a tool's answer."""
 
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """The part as a JSON object."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_words(self) -> str:
         """The part where nothing but text can be shown."""
-        raise NotImplementedError
 
     def _plain_part(self) -> dict[str, Any]:
         """What `toolrt._plain` writes of it."""

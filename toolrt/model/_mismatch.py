@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-#: How many problems are told in full.
+#: A refusal tells so many problems in full.
 TOLD_MOST = 10
 #: How many further ones are counted.
 _COUNTED_MOST = 1_000_000

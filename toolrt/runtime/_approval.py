@@ -107,7 +107,7 @@ class Approval:
             # One that is made for a lane knows itself what takes its time.
             of_lane = self._check is not self._approve
             if inspect.iscoroutinefunction(self._check):
-                # It runs nothing yet, and Ctrl-C behind its return would leave a coroutine that nobody awaits.
+                # It runs nothing yet, and Ctrl-C behind its return would leave a coroutine that no task awaits.
                 answer: Any = self._check(request)
             else:
                 answer = asked(self._check, request) if of_lane else asked(self._aside.ask, self._check, request)

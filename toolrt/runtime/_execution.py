@@ -11,7 +11,7 @@ Rules.
        thread ended: a call that a cancel interrupted, and whose thread returned, is OK.
     5. Cancellation belongs to Trio: after the bookkeeping it is passed on.
     6. What a tool leaves running in a sub-batch is cancelled, and the call has ended when that has.
-    7. A call that may be cancelled alone has a scope of its own.  Nobody can ask for that where the batch has no block.
+    7. A call that may be cancelled alone has a scope of its own.  A batch without a block has no caller to ask.
 """
 
 from __future__ import annotations

@@ -445,7 +445,7 @@ def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> st
     return "\n".join(["", "", "What would mend it:", *(repairs or ["    no lock, shield or order of its lines"])])
 
 
-#: So many repairs are told.
+#: A report tells so many repairs.
 _MOST_REPAIRS = 3
 
 

@@ -161,7 +161,7 @@ def tool_mixes(
         sub_batches: some batches have calls that open sub-batches, and so on.
         limits: batches with a limit of 1, 2 or 3; or a number: all batches with that limit.
         streaming: batches whose calls come one after the other.
-        cancel: batches that are cancelled, from inside or outside, or of which one call is.
+        cancel: batches that are cancelled, from inside or outside; in some one call alone is.
         readers: who reads the updates: "eager", "slow", "none".
     """
     policies = _several("lanes", lanes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,13 +44,17 @@ def address() -> Iterator[str]:
 
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(_proper().streamable_http_app(), log_level="error", lifespan="on", ws="none")
-    server = uvicorn.Server(config)
+    started = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            started.set()
+
+    server = Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
-    until = time.monotonic() + 30
-    while not server.started:
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    assert started.wait(30)
     yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
     server.should_exit = True
     thread.join(30)

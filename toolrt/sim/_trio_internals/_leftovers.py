@@ -97,6 +97,7 @@ class Leftovers:
                 try:
                     private.context.run(private.coro.close)
                 except BaseException as error:  # noqa: ASYNC103
+                    # In place, not in a function: the next forced end would come up at the first instruction of that.
                     if error.__class__.__base__ is ForcedEnd:
                         try:
                             self._disarm.replace()
@@ -126,6 +127,7 @@ class Leftovers:
                 try:
                     task.coro.close()
                 except BaseException as error:  # noqa: ASYNC103
+                    # In place, as in `kill`.
                     if error.__class__.__base__ is ForcedEnd:
                         try:
                             self._disarm.replace()

@@ -312,7 +312,7 @@ class StepWatch:
         return self._left
 
     def _release(self, frame: FrameType) -> None:
-        """Let go of a frame that has ended: what it holds ends when it would if nobody looked."""
+        """Let go of a frame that has ended: what it holds ends when it would without this watch."""
         self._traced = [traced for traced in self._traced if traced[0] is not frame]
         self._made = [made for made in self._made if made is not frame]
         if frame is self._outermost:

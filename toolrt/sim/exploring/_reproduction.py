@@ -39,7 +39,7 @@ _RUNS, _ORDERS = 20, 300
 #: Seconds that one process may take.
 _PATIENCE = 60
 
-_FLIPS = '''
+_COINS = '''
 class Coins(random.Random):
     """Trio's own coin: where it says so, the tasks that can run are turned round."""
 
@@ -49,9 +49,6 @@ class Coins(random.Random):
 
     def random(self):
         return 0.0 if next(self.flips, False) else 1.0
-
-
-trio._core._run._r = Coins({flips})
 '''
 
 _PICKS = '''
@@ -67,9 +64,8 @@ class Picks(random.Random, trio.abc.Instrument):
             parent = trio.lowlevel.current_task()
         except RuntimeError:
             return
-        if task is trio.lowlevel.current_root_task() or "main" not in self.names.values():
-            if task.coro.cr_code is _main.__code__:
-                self.names[task] = "main"
+        if getattr(task.coro, "cr_code", None) is _main.__code__:
+            self.names[task] = "main"
         elif parent in self.names:
             number = self.spawned.get(parent, 0)
             self.spawned[parent], self.names[task] = number + 1, f"{{self.names[parent]}}.{{number}}"
@@ -104,25 +100,18 @@ if __name__ == "__main__":
     outcome = trio.run(_main, clock=trio.testing.MockClock(autojump_threshold=0), instruments={instruments})
 {ending}"""
 
+#: Runs behind `_COINS`: looks for flips that fail, turns as many of them back as it can, and prints them.
 _SEARCH = """
-import json, random, sys
-import trio, trio.testing
+import itertools, json
+
 text, wanted, orders = json.loads(sys.stdin.read())
 code = compile(text, "<program>", "exec")
 
 
-class Coins(random.Random):
-    def __init__(self, seed, flips=()):
-        super().__init__(0)
-        self.given, self.coin, self.flips = iter(flips), random.Random(seed), []
-
-    def random(self):
-        self.flips.append(next(self.given, seeded and self.coin.random() < 0.5))
-        return 0.0 if self.flips[-1] else 1.0
-
-
-def fails(coins):
-    trio._core._run._r = coins
+def fails(flips):
+    \"\"\"Give the flips that were asked for where they fail; else nothing.\"\"\"
+    used = []
+    trio._core._run._r = Coins(used.append(flip) or flip for flip in itertools.chain(flips, itertools.repeat(False)))
     try:
         exec(code, {"__name__": "__main__"})
     except BaseException as error:
@@ -130,19 +119,17 @@ def fails(coins):
         while left:
             one = left.pop()
             if wanted in (type(one).__name__, str(one)):
-                return True
+                return used
             left += getattr(one, "exceptions", ())
-    return False
 
 
-for number in range(orders):
-    seeded, coins = number > 0, Coins(number)
-    if fails(coins):
-        seeded, flips = False, coins.flips
+for seed in range(orders):
+    drawn = random.Random(seed)
+    flips = fails(() if seed == 0 else iter(lambda: drawn.random() < 0.5, None))
+    if flips is not None:
         for place in reversed(range(len(flips))):
-            fewer = [*flips[:place], False, *flips[place + 1 :]]
-            if flips[place] and fails(Coins(0, fewer)):
-                flips = fewer
+            if flips[place] and fails([*flips[:place], False, *flips[place + 1 :]]) is not None:
+                flips[place] = False
         print(json.dumps(flips))
         break
 """
@@ -179,7 +166,7 @@ def reproduce(program: Any, execution: Execution, headline: str) -> Reproduction
     if flips is None:
         order, instruments = _PICKS.format(picks=_wrapped(steps)), "(order,)"
     else:
-        order, instruments = _FLIPS.format(flips=_wrapped(flips)), "()"
+        order, instruments = f"{_COINS}\n\ntrio._core._run._r = Coins({_wrapped(flips)})\n", "()"
     body = f"{begins}\n{order}\n{_MAIN.format(instruments=instruments, **names)}"
     failed = sum(_fails(body, wanted) for _ in range(_RUNS))
     if not failed:
@@ -215,7 +202,7 @@ def _failure(execution: Execution) -> tuple[str, str]:
 
 def _flips_of(text: str, wanted: str) -> list[bool] | None:
     """The coins that make plain Trio fail in this way, few as far as is tried; None: none were found."""
-    found = _python(["-c", _SEARCH], json.dumps([text, wanted, _ORDERS]))
+    found = _python(["-c", "\n".join((*HEADER, _COINS, _SEARCH))], json.dumps([text, wanted, _ORDERS]))
     if not found.stdout.startswith("["):
         return None
     flips: list[bool] = json.loads(found.stdout)

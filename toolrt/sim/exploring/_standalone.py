@@ -22,7 +22,7 @@ from toolrt.errors import NotReproducible
 __all__ = ["HEADER", "standalone"]
 
 _CELL = """
-class Cell:
+class {name}:
     def __init__(self, value=None, name=None):
         self.value = value
 
@@ -34,7 +34,7 @@ class Cell:
 """
 
 #: What stands for names of toolrt in the file.
-_STAND_INS = {"Cell": _CELL, "watch": "def watch(thing):\n    return thing\n"}
+_STAND_INS = {"Cell": _CELL, "watch": "def {name}(thing):\n    return thing\n"}
 
 #: What each file imports.
 HEADER = (
@@ -153,11 +153,13 @@ class _File:
     def _stand_in(self, name: str, value: Any) -> None:
         called = getattr(value, "__name__", "")
         if isinstance(value, ModuleType) and called == "toolrt.sim":
-            body = textwrap.indent("\n".join(text.strip("\n") for text in _STAND_INS.values()), "    ")
-            body = body.replace("    def watch", "    @staticmethod\n    def watch")
+            texts = (text.format(name=each).strip("\n") for each, text in _STAND_INS.items())
+            body = textwrap.indent("\n".join(texts), "    ").replace(
+                "    def watch", "    @staticmethod\n    def watch"
+            )
             self.parts.append(f"class {name}:\n{body}")
         elif called in _STAND_INS:
-            self.parts.append(_STAND_INS[called].replace(called, name, 1))
+            self.parts.append(_STAND_INS[called].format(name=name))
         elif isinstance(value, type) and called == name:
             statement = _statements_of(value.__module__).get(name)
             if statement is None:

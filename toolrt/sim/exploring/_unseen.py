@@ -44,7 +44,7 @@ def unseen_state(task: ExploredProgram, search: Search, executions: int) -> Driv
 
 @attrs.frozen
 class _Others:
-    """Modules of which unordered steps run code, and which can be rewritten."""
+    """Modules whose code unordered steps run, and which can be rewritten."""
 
     modules: set[str]
 
@@ -64,7 +64,7 @@ def _unseen(task: ExploredProgram, executions: int, more: set[str]) -> Driver[st
         for seed in range(1, 1 + min(_MOST, _LEAST + executions // _EVERY)):
             walk = RecordedWalk(seed)
             kept.clear()
-            # Not within a step: whoever else looks at what a step calls puts back what it has found.
+            # Not within a step: another watch of a step's calls puts back the hook that it has found.
             before = sys.getprofile()
             sys.setprofile(lambda *called: kept[-1].profile(*called) if kept else None)
             try:

@@ -4,7 +4,7 @@ Rules.
     1. A constraint is about lines of a file.  The program's source stays as it is: see `_weaving`.
     2. *Atomic* lines are entered by one task at a time, as in a lock.  All atomic lines of one exploration share it, so
        two places that touch one thing exclude each other.  A task that is inside may enter again.
-    3. *Before*: whoever comes to the second place waits until somebody has passed the first one.
+    3. *Before*: a task that comes to the second place waits until a task has passed the first one.
     4. *Shielded* lines are not cancelled: a cancel is delivered behind them.
 
 Theory.  A constraint is a wait like any other, at a lock or an event that the execution has for itself.  So every
@@ -84,7 +84,7 @@ class Shielded:
 
 @attrs.frozen
 class Before:
-    """Whoever comes to `second` waits until `first` has been passed."""
+    """A task that comes to `second` waits until a task has passed `first`."""
 
     first: CodeLine
     second: CodeLine
@@ -181,7 +181,7 @@ def shielded(function_or_path: Any, first_line: int, last_line: int) -> Shielded
 
 
 def before(first: CodeLine, second: CodeLine) -> Before:
-    """Say that whoever comes to the `second` place waits until somebody has passed the `first`, as at an event.
+    """Say that a task which comes to the `second` place waits until one has passed the `first`, as at an event.
 
     Args:
         first: a place, as `line` gives it.

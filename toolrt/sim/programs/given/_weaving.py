@@ -15,8 +15,7 @@ import ast
 import builtins
 import functools
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
@@ -26,6 +25,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.programs.given._constraints import Atomic, Before, CodeLine, Constraint, Shielded
 from toolrt.sim.programs.tracking import _sources
 from toolrt.sim.programs.tracking._births import reach
+from toolrt.sim.programs.tracking._swapped import SwappedCode
 
 __all__ = ["GivenWorld", "world_of"]
 
@@ -57,7 +57,7 @@ def world_of(program: Any, given: Collection[Constraint] | None) -> GivenWorld |
     return GivenWorld(program, tuple(given))
 
 
-class GivenWorld:
+class GivenWorld(SwappedCode):
     """The constraints of one exploration, and the functions that they are woven into.
 
     Args:
@@ -73,7 +73,7 @@ class GivenWorld:
         #: The constraints.
         self.given = given
         self.weave = Weave(given)
-        self._inside = 0
+        super().__init__()
         self._before: list[tuple[FunctionType, CodeType]] = []
         for file in self.weave.files:
             self.weave.check(file)
@@ -84,19 +84,6 @@ class GivenWorld:
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.given))
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Let the constraints stand in the code inside the block."""
-        self._inside += 1
-        try:
-            if self._inside == 1:
-                self._begin()
-            yield
-        finally:
-            self._inside -= 1
-            if not self._inside:
-                self._end()
 
     def _begin(self) -> None:
         self.weave.outer, _sources.woven = _sources.woven, self.weave

@@ -4,8 +4,8 @@ Rules.
     1. A few random executions are run with the program's own module rewritten.  What that touches of plain objects is
        kept aside: it is no part of what the steps report.  Two steps that touch one variable, where one writes it, have
        to be ordered by what is reported.  Where they are not, the reduction has taken them to be independent.
-    2. Every function of Python that runs in a step is noted.  A module, not Python's, Trio's or toolrt's own, of which
-       a step runs some is rewritten, too, if nothing orders the step and one of another task that touches anything.
+    2. The guard notes every function of Python that runs in a step.  It rewrites the function's module, too, if nothing
+       orders the step and one of another task that touches anything; not Python's, Trio's or toolrt's own modules.
        What cannot be rewritten, because its source is not at hand, may touch anything.
 """
 

@@ -101,7 +101,7 @@ def _counts(held: dict[int, Any]) -> list[tuple[int, int]]:
     return [(key, sys.getrefcount(thing)) for key, thing in held.items()]
 
 
-#: How many references there are, while they are counted, to what is held and is nobody else's.
+#: How many references there are, while they are counted, to what is held by this room alone.
 _ALONE = _counts({0: object()})[0][1]
 
 

@@ -12,8 +12,8 @@ import gc
 import importlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType, ModuleType
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from toolrt.sim.programs.tracking._births import Reached, reach
 from toolrt.sim.programs.tracking._guard import KeptAside
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 from toolrt.sim.programs.tracking._sources import is_stale, module_of, namespace_of, new_code
+from toolrt.sim.programs.tracking._swapped import SwappedCode
 
 __all__ = [
     "Track",
@@ -104,7 +105,7 @@ _NOT_THE_PROGRAM = ("toolrt", "trio", "outcome", "pytest_trio")
 _for_good: list[FunctionType] = []
 
 
-class Tracking:
+class Tracking(SwappedCode):
     """What one exploration tracks.
 
     Args:
@@ -122,7 +123,7 @@ class Tracking:
         self.aside: Callable[[KeptAside], None] | None = None
         #: A function whose file was edited since its module was imported, so it is not rewritten; None: there is none.
         self.stale: FunctionType | None = None
-        self._inside = 0
+        super().__init__()
         self._before: list[tuple[FunctionType, CodeType]] = []
         self._base: Reached | None = None
 
@@ -142,19 +143,6 @@ class Tracking:
     def wants(self, module: str) -> bool:
         """Say whether `module` is tracked, by itself or with its package."""
         return any(module == name or module.startswith(f"{name}.") for name in self.modules)
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Let the functions that are tracked report inside the block."""
-        self._inside += 1
-        try:
-            if self._inside == 1:
-                self._begin()
-            yield
-        finally:
-            self._inside -= 1
-            if not self._inside:
-                self._end()
 
     def _begin(self) -> None:
         found = self._reach()
