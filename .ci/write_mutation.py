@@ -3,6 +3,7 @@
     python .ci/write_mutation.py                     write the tables anew
     python .ci/write_mutation.py --score 2000 5      first count the examples until each mutant is caught (long)
     python .ci/write_mutation.py --last 2000 5       the same for the ten runtimes that were written last
+    python .ci/write_mutation.py --interactions 2000 5    and for those that are wrong only where features meet
 
 A test holds the page against the results.
 """
@@ -87,7 +88,13 @@ def machine_table(found: dict[str, Any]) -> str:
 
 def written(text: str, results: dict[str, Any]) -> str:
     """Give the page with its tables made anew."""
-    makers = {"score": score_table, "last": score_table, "earlier": score_table, "machine": machine_table}
+    makers = {
+        "score": score_table,
+        "interactions": score_table,
+        "last": score_table,
+        "earlier": score_table,
+        "machine": machine_table,
+    }
     for name, make in makers.items():
         table = make(results[name]) if name in results else "Not measured yet."
         marks = f"<!-- {name}: begin -->\n", f"\n<!-- {name}: end -->"
@@ -106,6 +113,10 @@ def measure(name: str, examples: int, seeds: int) -> None:
         from tests.invariants._ten_last import TEN_LAST
 
         mutants = TEN_LAST
+    elif name == "interactions":
+        from tests.invariants._interactions import INTERACTIONS
+
+        mutants = INTERACTIONS
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )

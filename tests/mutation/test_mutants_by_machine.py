@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.invariants._interactions import INTERACTIONS
 from tests.invariants._ten_last import TEN_LAST
 from tests.invariants._ten_more import TEN_MORE
 from tests.mutation import run
@@ -87,6 +88,7 @@ def test_results_are_of_all_mutants_of_ours() -> None:
 def test_results_are_of_the_ten_that_were_written_last() -> None:
     """Each of them has a score, and is none of ours."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    assert set(kept["interactions"]["mutants"]) == {mutant.name for mutant in INTERACTIONS}
     for key, ten in {"last": TEN_LAST, "earlier": TEN_MORE}.items():
         names = {mutant.name for mutant in ten}
         assert set(kept[key]["mutants"]) == names

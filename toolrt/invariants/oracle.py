@@ -159,7 +159,9 @@ class _SerialRun:
                 if stale is not None:
                     after_others.append(call.index)
                 if stale is not None and call.tool is not None and call.tool.pure:
-                    result, mine = await _run(call, StateReads().watching(so_far), self, batch_id, budget)
+                    # It was approved, so the check is not asked again.
+                    again = attrs.evolve(self, approve=None)
+                    result, mine = await _run(call, StateReads().watching(so_far), again, batch_id, budget)
                     merge, stale = applied(mine, so_far, call.tool), None
                 if stale is None:
                     so_far = merge.after
@@ -349,7 +351,14 @@ async def _refusal(
         return f"the approval check raised {error}"
     if isinstance(answer, Rewrite):
         answer = answer.input
-    if answer is True or isinstance(answer, Allow):
+    if answer is True:
+        return None
+    if isinstance(answer, Allow):
+        if answer.within is None:
+            return None
+        if not all(covers(call.touched, claim) for claim in answer.within):
+            return "the approval narrows the call to more than it holds"
+        call.touched = tuple(answer.within)
         return None
     if isinstance(answer, Mapping):
         arguments = tool.decode(answer)

@@ -113,7 +113,10 @@ class ReadCell(Brief):
 
 @attrs.frozen(repr=False)
 class ReadCells(Brief):
-    """Look at the cell `under` and at all cells below it; what is there is part of the answer."""
+    """Look at the cell `under` and at all cells below it; what is there is part of the answer.
+
+    The empty text is above all cells: the call claims everything then.
+    """
 
     under: str
 
@@ -130,7 +133,7 @@ class AddCell(Brief):
 class AddCells(Brief):
     """Add a text to the cell `under` and to all cells below it that hold one.
 
-    A checkpoint stands between looking and writing.
+    The empty text is above all cells.  A checkpoint stands between looking and writing.
     """
 
     under: str
@@ -195,6 +198,8 @@ class OverwriteState(Brief):
     text: str
     #: Whether the call claims the key; else the call is refused where an earlier one of its lane changed it.
     claimed: bool = False
+    #: Whether it asks only if the key is there, and sets it to the text where it is not.
+    unless_there: bool = False
 
 
 @attrs.frozen(repr=False)
@@ -320,7 +325,7 @@ POINTED_AT = "pointed at"
 
 def cell_resource(name: str) -> tuple[str, ...]:
     """The resource that is claimed for a cell: its path."""
-    return ("cell", *name.split("/"))
+    return ("cell", *name.split("/")) if name else ()
 
 
 def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
@@ -357,8 +362,8 @@ class Scripted(Brief):
     #: "unknown": it names a tool that does not exist; "input": its input does not fit.
     invalid: Literal["unknown", "input"] | None = None
     #: What the approval check says; None where the mix has none, or allows.  "misfit" and "wider" rewrite the input:
-    #: to one that does not fit, and to one that claims more.
-    approval: Literal["allow", "deny", "rewrite", "raise", "misfit", "wider"] | None = None
+    #: to one that does not fit, and to one that claims more.  "narrow" leaves the call its claims without the last.
+    approval: Literal["allow", "deny", "rewrite", "raise", "misfit", "wider", "narrow"] | None = None
     #: Seconds until the approval check answers; None answers at once, without waiting.
     approval_after: float | None = None
     #: Whether its tool is pure: it changes nothing but the state, and says nothing.
@@ -425,7 +430,11 @@ class Scripted(Brief):
         if self.pure and not all(isinstance(action, HARMLESS) for action in self.does):
             raise DefinitionRefused("a scripted call of a pure tool", "actions that change nothing but the state", self)
         fields = self.says, self.timeout, self.stops, self.interrupt, self.sync, self.pure
-        plain = fields == ("claims", None, False, "cancel", False, False) and self.approval not in ("rewrite", "wider")
+        plain = fields == ("claims", None, False, "cancel", False, False) and self.approval not in (
+            "rewrite",
+            "wider",
+            "narrow",
+        )
         if self.uses is not None and not (plain and len(self.does) == 1):
             raise DefinitionRefused("a scripted call of a workspace's tool", "one UseTool and nothing else", self)
 

@@ -25,6 +25,7 @@ from toolrt.invariants import Mix
 from toolrt.invariants.script import Scripted
 from toolrt.order import LanePolicy, SlotPolicy, checked_lanes, checked_slots
 from toolrt.testing._strategies_calls import FEATURES, IDLE, Palette, call_of, calls_of, lasting, one_of
+from toolrt.testing._strategies_meetings import COUNT, meeting
 from toolrt.testing._strategies_shapes import draw_number, features_off, swarm
 
 __all__ = ["completion_orders", "schedules", "scripted_calls", "tool_mixes"]
@@ -191,7 +192,12 @@ def tool_mixes(
         fewest, most = (max(min_calls, min(count, max_calls)) for count in _SEVERAL)
     if one_of(draw, IDLE):
         fewest = min_calls
-    drawn = lasting(draw, draw(calls_of(palette, fewest, most)), palette.uneven)
+    met: list[Scripted] = []
+    if "meeting" in has and few >= COUNT:
+        met = meeting(draw, palette)
+        fewest, most = max(0, fewest - COUNT), min(2, max_calls - COUNT)
+    others = draw(calls_of(palette, min(fewest, most), most))
+    drawn = [*met, *lasting(draw, others, palette.uneven)]
     limit = 10 if isinstance(limits, bool) else limits
     if limits is True and "limit" in has:
         limit = one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT)
@@ -203,7 +209,7 @@ def tool_mixes(
         limit=limit,
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
         cancel_after=cancel_after,
-        cancel_call=one_of(draw, range(len(drawn))) if alone else None,
+        cancel_call=one_of(draw, (1, 0, *range(len(drawn))) if met else range(len(drawn))) if alone else None,
         cancel_outside=one_of(draw, _RARELY) if cancel else False,
         reader=one_of(draw, tuple(readers)),
         files={"f": "start "} if files else {},

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from toolrt.invariants import script
 from toolrt.invariants.script import Action, Scripted
 
-__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "call_of", "calls_of", "lasting", "one_of"]
+__all__ = ["DOING", "FEATURES", "IDLE", "Digits", "Draw", "Palette", "call_of", "calls_of", "lasting", "one_of"]
 
 #: How many of twenty mixes have each feature of calls.
 FEATURES: Mapping[str, int] = {
@@ -67,7 +67,7 @@ _EITHER = (False, True)
 _MOSTLY = (False, True, True)
 _OFTEN = (False, False, True)
 _SELDOM = (False,) * 5 + (True,)
-_APPROVAL = ("allow", "allow", "allow", "rewrite", "deny", "raise", "misfit", "wider")
+_APPROVAL = ("allow", "allow", "narrow", "rewrite", "deny", "raise", "misfit", "wider")
 _APPROVAL_AFTER = (None, 1.0, 0.0, 2.0)
 _INVALID = (None, None, None, None, "unknown", "input")
 #: One of eight does nothing, or is alone.
@@ -119,7 +119,7 @@ _Kind = Callable[[_Pick, Palette], Action]
 _OF_A_KIND = 48
 
 
-class _Digits:
+class Digits:
     """Takes one option after the other by the digits of a number."""
 
     def __init__(self, number: int) -> None:
@@ -162,17 +162,20 @@ def _add_cell(pick: _Pick, palette: Palette) -> Action:
 #: Cells below a common one.
 _PATHS = ("t/a", "t/b", "t", "t/a/c")
 
+#: What is above some of them; the last is above everything.
+_ABOVE = ("t", "t/a", "t", "")
+
 
 def _below_path(pick: _Pick, palette: Palette) -> Action:
     return script.AddCell(pick(_PATHS), pick(_TEXT))
 
 
 def _read_cells(pick: _Pick, palette: Palette) -> Action:
-    return script.ReadCells(pick(("t", "t/a")))
+    return script.ReadCells(pick(_ABOVE))
 
 
 def _add_cells(pick: _Pick, palette: Palette) -> Action:
-    return script.AddCells(pick(("t", "t/a")), pick(_TEXT))
+    return script.AddCells(pick(_ABOVE), pick(_TEXT))
 
 
 def _follow(pick: _Pick, palette: Palette) -> Action:
@@ -205,6 +208,14 @@ def _overwrite_state(pick: _Pick, palette: Palette) -> Action:
 
 def _overwrite_unclaimed(pick: _Pick, palette: Palette) -> Action:
     return script.OverwriteState(pick(palette.keys), pick(_TEXT))
+
+
+def _fill_state(pick: _Pick, palette: Palette) -> Action:
+    return script.OverwriteState(pick(palette.keys), pick(_TEXT), pick(_EITHER), True)
+
+
+def _fill_unclaimed(pick: _Pick, palette: Palette) -> Action:
+    return script.OverwriteState(pick(palette.keys), pick(_TEXT), False, True)
 
 
 def _break_state(pick: _Pick, palette: Palette) -> Action:
@@ -274,7 +285,7 @@ _KINDS: Mapping[str, tuple[_Kind, ...]] = {
     "say": (_say,),
     "state": (_see_state, _change_state, _change_state),
     "cells": (_read_cell, _add_cell, _add_cell),
-    "overwrite": (_overwrite_state, _overwrite_state, _change_state),
+    "overwrite": (_overwrite_state, _overwrite_state, _fill_state, _change_state),
     "files": (_read_file, _write_file, _append_file),
     "paths": (_below_path, _read_cells, _add_cells),
     "follow": (_follow, _add_cell),
@@ -297,7 +308,12 @@ _READS = frozenset((_read_cell, _read_cells, _read_file))
 
 #: What a call of a pure tool may do.  It claims nothing: it keeps its tickets until it is known that it need not run
 #: again, and no event says so to the law on needless waits.
-_PURE = frozenset((_pause, _sleep, _see_state, _change_state, _overwrite_unclaimed, _break_state, _refuse))
+_PURE = frozenset(
+    (_pause, _sleep, _see_state, _change_state, _overwrite_unclaimed, _fill_unclaimed, _break_state, _refuse)
+)
+
+#: What claims a key, and the same without the claim.
+_UNCLAIMED: Mapping[_Kind, _Kind] = {_overwrite_state: _overwrite_unclaimed, _fill_state: _fill_unclaimed}
 
 
 @lru_cache(10_000)
@@ -306,14 +322,14 @@ def _kinds(features: frozenset[str], only: frozenset[_Kind] | None) -> tuple[_Ki
     if only is _LOOKS:
         found += [_sleep, *(kind for kind in found if kind in _READS)]
     if only is _PURE:
-        found = [_overwrite_unclaimed if kind is _overwrite_state else kind for kind in found]
+        found = [_UNCLAIMED.get(kind, kind) for kind in found]
     return tuple(kind for kind in (_pause, _sleep, *found) if only is None or kind in only)
 
 
 @lru_cache(100_000)
 def _action(palette: Palette, only: frozenset[_Kind] | None, number: int) -> Action:
     kind, which = divmod(number, _OF_A_KIND)
-    return _kinds(palette.features, only)[kind](_Digits(which), palette)
+    return _kinds(palette.features, only)[kind](Digits(which), palette)
 
 
 @cache
@@ -353,7 +369,7 @@ def _call(draw: st.DrawFn, palette: Palette, children: Any) -> Scripted:
 
     if "workspace" in features and one_of(draw, _EITHER):
         invalid = one_of(draw, _INVALID) if "invalid" in features else None
-        use = Scripted([_use_tool(_Digits(draw(_USES)), palette)], invalid=invalid)
+        use = Scripted([_use_tool(Digits(draw(_USES)), palette)], invalid=invalid)
         return attrs.evolve(use, approval="deny") if "approvals" in features and one_of(draw, _SELDOM) else use
     does: list[Action] = []
     pure = has("pure")

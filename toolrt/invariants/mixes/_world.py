@@ -47,6 +47,7 @@ from toolrt.invariants.script import (
 from toolrt.model import (
     READ,
     WRITE,
+    Allow,
     BatchOutcome,
     Claim,
     Modifier,
@@ -120,6 +121,12 @@ class World:
         self.versions: dict[str, list[str | None]] = {name: [text] for name, text in files.items()}
         self._cells: dict[str, str] = {}
         self._vouches = not any(call.sub_batches for call in calls)
+        # Only where a call looks at all cells, so that calls of different cells stay independent for an explorer.
+        family = (one for call in calls for one in call.family)
+        looks_at_all = any(getattr(action, "under", None) == "" for call in family for action in call.does)
+        self._lowest = 0 if looks_at_all else 1
+        #: The calls that the approval check was asked for, each by its batch and place.
+        self._asked: set[tuple[str, int]] = set()
         #: Every script by its tool's name, those of sub-batches too.
         self._by_name: dict[str, Scripted] = {}
 
@@ -301,6 +308,10 @@ class World:
     def approve(self, request: ApprovalRequest) -> Any:
         """The approval check of the mix."""
         call = self._by_name.get(request.name, self._calls[request.call_index])
+        place = request.batch_id, request.call_index
+        if place in self._asked:
+            raise ScriptedFailure("the check was asked twice")
+        self._asked.add(place)
         if call.approval_after is None:
             return self._answer(request, call)
         return self._answer_later(request, call, call.approval_after)
@@ -318,6 +329,9 @@ class World:
             return {"number": request.call_index}
         if call.approval == "wider":
             return {"index": request.call_index, "note": _WIDER}
+        if call.approval == "narrow":
+            known = [claim for claim in call.claims if claim.resource != (POINTED_AT,)]
+            return Allow(within=tuple(known[:-1]))
         if call.approval == "raise":
             raise ScriptedFailure("the check broke")
         return True
@@ -338,6 +352,10 @@ class World:
             seen.append(ctx.state.get(action.key))
         elif isinstance(action, ChangeState):
             modifiers.append(_adding(action))
+        elif isinstance(action, OverwriteState) and action.unless_there:
+            seen.append(action.key in ctx.state)
+            if not seen[-1]:
+                modifiers.append(_setting(action.key, action.text))
         elif isinstance(action, OverwriteState):
             modifiers.append(_setting(action.key, ctx.state.get(action.key, "") + action.text))
         elif isinstance(action, BreakState):
@@ -355,7 +373,9 @@ class World:
         """What that cell and all below it hold, as far as they hold something."""
         probe.access(("cells", under), False)
         return {
-            name: text for name, text in sorted(self._cells.items()) if name == under or name.startswith(f"{under}/")
+            name: text
+            for name, text in sorted(self._cells.items())
+            if not under or name == under or name.startswith(f"{under}/")
         }
 
     def _pointed_at(self, name: str) -> str:
@@ -365,8 +385,8 @@ class World:
     def _set_cell(self, ctx: _ScriptContext, name: str, text: str) -> None:
         probe.access(("cell", name), True)
         parts = name.split("/")
-        for depth in range(len(parts)):
-            probe.access(("cells", "/".join(parts[: depth + 1])), True)
+        for depth in range(self._lowest, len(parts) + 1):
+            probe.access(("cells", "/".join(parts[:depth])), True)
         self._cells[name] = text
         _effect(ctx, f"cell {name}")
 

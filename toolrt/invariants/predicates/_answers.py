@@ -23,7 +23,7 @@ _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 @told(1, "answered_once", "Every call is answered once.")
 def answered_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """From `submit()` on, each call gets exactly one result, in its own slot."""
+    """From `submit()` on, each call gets exactly one result, in its own slot; approval is asked for once."""
     for batch in story.batches:
         yield from _settled_once(batch)
         if batch.left is not None and "results" in batch.left.fields:
@@ -50,6 +50,8 @@ def _settled_once(batch: BatchStory) -> Iterator[Breach]:
             elif (outcome == "ok") != (error is None):
                 want = "no error" if outcome == "ok" else "an error that says why"
                 yield Breach(f"outcome {outcome}: expected {want}, got {error!r}", batch.id, call.index, event.seq)
+        if call.asked_again is not None:
+            yield Breach("its approval was asked for twice", batch.id, call.index, call.asked_again.seq)
         if call.submitted is None and call.settled:
             event = call.settled[0]
             yield Breach("expected no answer for a call that was never submitted", batch.id, call.index, event.seq)

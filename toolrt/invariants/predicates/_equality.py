@@ -39,8 +39,10 @@ def same_as_oracle(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         return
     exact = bool(oracle.get("exact", True)) and not batch.is_cut
     if oracle.get("results") is not None:
-        # Where a cancel kept earlier calls from changing what these set, they are not stale.
-        left_out = () if exact else oracle.get("stale", ())
+        # Where a cancel kept earlier calls from changing what these set, they are not stale, and others may be by them.
+        stale = () if exact else oracle.get("stale", ())
+        refused = (call.index for call in batch.calls.values() if call.refused is not None)
+        left_out = {*stale, *(index for index in refused if any(earlier < index for earlier in stale))}
         wanted = [want for want in plain(oracle["results"]) if want["call_index"] < batch.cut_at]
         expected = [want for want in wanted if want["call_index"] not in left_out]
         yield from compared_results(batch, batch.left, expected, exact, "the oracle")

@@ -5,6 +5,7 @@ Law 4 compares versions only in a simulation: on a real disk others may write to
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
@@ -13,6 +14,7 @@ import attrs
 from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
+from toolrt.invariants.serial import conflict
 from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["exclusive_alone", "same_file_in_call_order"]
@@ -38,7 +40,9 @@ class _FileHistory:
 
 @told(4, "same_file_in_call_order", "Mutations of one file happen in call_index order, and never overlap.")
 def same_file_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """A read sees exactly the mutations of lower calls of its batch."""
+    """A read sees exactly the mutations of lower calls of its batch; calls whose claims conflict run in call order."""
+    for batch in story.batches:
+        yield from _in_order_of_claims(batch)
     files: dict[str, _FileHistory] = {}
     for event in story.events:
         if event.kind in _FILE_EVENTS:
@@ -46,6 +50,35 @@ def same_file_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]
             file = files.setdefault(name, _FileHistory())
             yield from _FILE_EVENTS[event.kind](name, file, event, story)
     yield from _missed(story)
+
+
+def _in_order_of_claims(batch: BatchStory) -> Iterator[Breach]:
+    """Calls that start beside one that conflicts with them, or before one of a lower index that does.
+
+    Of calls that exclude others law 5 speaks.
+    """
+    running: dict[int, CallStory] = {}
+    #: Those that have started, in call order.
+    started: list[int] = []
+    for event in batch.events:
+        if event.kind == CallEnded.kind:
+            running.pop(event.fields["call"], None)
+        elif event.kind == CallStarted.kind:
+            call = batch.calls[event.fields["call"]]
+            late = [batch.calls[index] for index in started[bisect_right(started, call.index) :]]
+            for other in {**running, **{one.index: one for one in late}}.values():
+                if _meets(call, other):
+                    what = "beside" if other.index in running else "after"
+                    text = f"its claims conflict with those of call {other.index}: expected call order, it started"
+                    yield Breach(f"{text} {what} that one", batch.id, call.index, event.seq)
+            insort(started, call.index)
+            running[call.index] = call
+
+
+def _meets(one: CallStory, other: CallStory) -> bool:
+    if one is other or one.may_exclude or other.may_exclude:
+        return False
+    return any(conflict(mine, theirs) for mine in one.claims for theirs in other.claims)
 
 
 def _where(event: TraceEvent) -> tuple[str, int]:

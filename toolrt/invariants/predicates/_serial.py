@@ -122,6 +122,8 @@ class _MeantDifferences:
     def _may_differ(self, batch: BatchStory, call: CallStory, exact: bool) -> bool:
         if _has_stale_claims(call):
             return True
+        if not exact and call.first_end is not None and call.again is None:
+            return True  # it was to run again, and the cancel came first
         if any(claim.conflicts_with(mine) for claim in self._claims for mine in call.claims):
             return True
         read = _reads_of(call)

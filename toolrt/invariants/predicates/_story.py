@@ -79,6 +79,8 @@ class CallStory:
     #: Where its claims turned out not to be those it holds.
     stale: list[TraceEvent] = attrs.field(factory=list)
     asked: TraceEvent | None = None
+    #: When the approval check was asked for it once more.
+    asked_again: TraceEvent | None = None
     answered: TraceEvent | None = None
     #: That it was cancelled alone.
     cancelled: TraceEvent | None = None
@@ -244,6 +246,8 @@ class BatchStory:
     asks: list[TraceEvent] = attrs.field(factory=list)
     calls: dict[int, CallStory] = attrs.field(factory=dict)
     lanes: dict[int, LaneStory] = attrs.field(factory=dict)
+    #: The last lane that began with each call.
+    came_in: dict[int, LaneStory] = attrs.field(factory=dict, repr=False)
     #: What the reader was handed, in that order.
     delivered: list[TraceEvent] = attrs.field(factory=list)
     #: Everything that happened in it, in order.
@@ -455,11 +459,23 @@ def _awaited(batch: BatchStory, event: TraceEvent) -> None:
 def _lane_started(batch: BatchStory, event: TraceEvent) -> None:
     lane = batch.lane(event.fields["lane"])
     lane.started = event
-    lane.calls.update(dict.fromkeys(event.fields.get("calls", ())))
+    for index in event.fields.get("calls", ()):
+        lane.calls[index] = None
+        # It may have come in a lane before, which was split where the claims of another call became known.
+        before = batch.came_in.get(index)
+        if before is not None and before is not lane:
+            before.calls.pop(index, None)
+        batch.came_in[index] = lane
 
 
 def _lane_merged(batch: BatchStory, event: TraceEvent) -> None:
-    batch.lane(event.fields["lane"]).merged = event
+    lane = batch.lane(event.fields["lane"])
+    lane.merged = event
+    calls = {index: batch.call(index) for index in lane.calls}
+    if any(call.awaited for call in calls.values()):
+        # The lane may have been split where claims became known.  What has no ticket by now is behind it; after a
+        # cancel that lane never begins, and no event says so.
+        lane.calls = {index: None for index, call in calls.items() if call.placed is not None}
 
 
 def _services_told(batch: BatchStory, event: TraceEvent) -> None:
@@ -488,6 +504,13 @@ def _ended(batch: BatchStory, event: TraceEvent) -> None:
 
 def _refused(batch: BatchStory, event: TraceEvent) -> None:
     batch.call(event.fields["call"]).refused = event
+
+
+def _asked(batch: BatchStory, event: TraceEvent) -> None:
+    call = batch.call(event.fields["call"])
+    if call.asked is not None:
+        call.asked_again = event
+    call.asked = event
 
 
 def _once(name: str) -> Callable[[BatchStory, TraceEvent], None]:
@@ -528,7 +551,7 @@ _HANDLERS: Mapping[type[EventRecord], Callable[[BatchStory, TraceEvent], None]] 
     ModifiersRefused: _refused,
     MergeDelivered: _merge_delivered,
     CallSubmitted: _once("submitted"),
-    ApprovalAsked: _once("asked"),
+    ApprovalAsked: _asked,
     ApprovalAnswered: _once("answered"),
     CallCancelled: _once("cancelled"),
     CallStarted: _once("started"),

@@ -1,0 +1,160 @@
+"""Wrong runtimes that are wrong only where two or three features meet: what a review from outside wrote, written anew.
+
+Each was missed by random examples before calls were drawn that meet (`toolrt.testing._strategies_meetings`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from toolrt.invariants import Mix, Mutant
+from toolrt.invariants.mutants import patched
+from toolrt.invariants.script import (
+    AddCell,
+    AddCells,
+    Fail,
+    OverwriteState,
+    ReadCells,
+    Scripted,
+    Sleep,
+    SubBatch,
+)
+from toolrt.model._watched_state import StateReads
+from toolrt.order import ClaimTable, StateKeys, Status, _tickets
+from toolrt.order._admission import Admission
+from toolrt.runtime import _approval
+from toolrt.runtime._approval import Approval
+
+Function = Callable[..., Any]
+
+
+def _narrows_nothing(narrow: Function) -> Function:
+    return lambda self, call, within: None
+
+
+def _asks_twice(asked: Function) -> Function:
+    def asks_twice(*args: Any) -> Any:
+        answer = asked(*args)
+        if not inspect.iscoroutine(answer):
+            return asked(*args)
+        answer.close()
+        return asked(*args)
+
+    return asks_twice
+
+
+def _sees_no_absence(has_looked_for: Function) -> Function:
+    return lambda self, key: False
+
+
+def _forgets_who_stands_before(bypass: Function) -> Function:
+    def forgets(self: ClaimTable, ghosts: list[Any], ready: list[Any]) -> None:
+        for ghost in ghosts:
+            for dependent in ghost.dependents:
+                dependent.predecessors.discard(ghost)
+                if not dependent.predecessors and not dependent.ghost:
+                    self._granted(dependent, ready, [])
+
+    return forgets
+
+
+def _one_claim_for_a_subtree(reduced: Function) -> Function:
+    def coarse(claims: Any) -> Any:
+        wide = [claim.resource for claim in claims if claim.subtree]
+        below = [
+            claim
+            for claim in claims
+            if claim.subtree or not any(claim.resource[: len(resource)] == resource for resource in wide)
+        ]
+        return reduced(below)
+
+    return coarse
+
+
+def _keys_by_name_alone(admits: Function) -> Function:
+    def by_name(self: StateKeys, claims: Any, *rest: Any, **how: Any) -> bool:
+        answer: bool = admits(self, [claim for claim in claims if claim.resource], *rest, **how)
+        return answer
+
+    return by_name
+
+
+def _joins_unasked(welcome: Function) -> Function:
+    def joins_unasked(self: Any, lane: Any, call: Any, refusal: str | None) -> None:
+        if refusal is None and self._host.approves and call.status is Status.QUEUED:
+            self._host.allowed(lane, call)
+        else:
+            welcome(self, lane, call, refusal)
+
+    return joins_unasked
+
+
+_NARROWED = Scripted(
+    [SubBatch([Scripted([AddCell("a", "x")]), Scripted([AddCell("b", "y")])])],
+    approval="narrow",
+)
+_FILLS = Scripted([OverwriteState("y", "a", False, True)], says="safe")
+
+#: The wrong runtimes.
+INTERACTIONS: tuple[Mutant, ...] = (
+    Mutant(
+        "narrowing is ignored",
+        "same_as_oracle",
+        "A call that an approval narrows lends its sub-batch all that it claimed.",
+        lambda: patched(Approval, "_narrow", _narrows_nothing),
+        Mix([_NARROWED]),
+    ),
+    Mutant(
+        "asks twice",
+        "same_as_oracle",
+        "The approval check is asked twice for one call.",
+        lambda: patched(_approval, "asked", _asks_twice),
+        Mix([Scripted([AddCell("a", "x")], approval="allow")]),
+    ),
+    Mutant(
+        "absence is no read",
+        "no_write_lost",
+        "A call that only asked whether a key is there is not stale when it was set meanwhile.",
+        lambda: patched(StateReads, "has_looked_for", _sees_no_absence),
+        Mix([_FILLS, _FILLS]),
+    ),
+    Mutant(
+        "who leaves the line takes the line along",
+        "same_file_in_call_order",
+        "A call that waited behind one that ended while it waited starts, though others stand before that one.",
+        lambda: patched(ClaimTable, "_bypass", _forgets_who_stands_before),
+        Mix(
+            [
+                Scripted([AddCell("a", "x"), Sleep(2)]),
+                Scripted([AddCell("a", "y")], approval="deny", approval_after=1.0),
+                Scripted([AddCell("a", "z")]),
+            ]
+        ),
+    ),
+    Mutant(
+        "a subtree that is read hides a write below",
+        "same_file_in_call_order",
+        "Of a call that reads a subtree and writes below it only the read takes a ticket.",
+        lambda: patched(_tickets, "_reduced", _one_claim_for_a_subtree),
+        Mix([Scripted([ReadCells("t"), Sleep(1), AddCell("t/a", text)]) for text in "xy"]),
+    ),
+    Mutant(
+        "everything is no key",
+        "same_as_serial",
+        "A call that claims everything shares the lane of one that claims a key of the state.",
+        lambda: patched(StateKeys, "admits", _keys_by_name_alone),
+        Mix([Scripted([OverwriteState("x", "a", True)]), Scripted([AddCells("", "b"), OverwriteState("x", "b")])]),
+    ),
+    Mutant(
+        "late is not asked",
+        "same_as_oracle",
+        "A call that joins a lane which runs is not shown to the approval check.",
+        lambda: patched(Admission, "_welcome", _joins_unasked),
+        Mix(
+            [Scripted([Sleep(3)], says="safe"), Scripted([Fail()], says="safe", approval="deny")],
+            delays=(0.0, 1.0),
+        ),
+    ),
+)

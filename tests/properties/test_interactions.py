@@ -1,0 +1,62 @@
+"""Runtimes that are wrong only where features meet: a batch of their own shows each, and random batches find it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.invariants._interactions import INTERACTIONS
+from tests.properties.test_wrong_runtimes import examples_until_found
+from toolrt.invariants import Mutant, check, simulate
+from toolrt.invariants.script import AddCell, AddCells, FollowCell, OverwriteState, Scripted, Sleep
+from toolrt.runtime._approval import Approval
+from toolrt.testing import Mix
+
+
+@pytest.mark.parametrize("mutant", INTERACTIONS, ids=lambda mutant: mutant.name)
+def test_batch_of_its_own_shows_it(mutant: Mutant) -> None:
+    """Its law trips, and none on the runtime as it is."""
+    assert check(simulate(mutant.workload).trace) == []
+    mutant.workload.oracle()
+    with mutant.apply():
+        broken = {found.law for found in check(simulate(mutant.workload).trace)}
+    assert mutant.law in broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", INTERACTIONS, ids=lambda mutant: mutant.name)
+def test_random_batches_find_it(mutant: Mutant) -> None:
+    """Within 3,000; what five seeds took is in docs/explanation/mutation.md."""
+    with mutant.apply():
+        assert examples_until_found(3_000) is not None
+
+
+def test_approval_that_is_asked_for_twice_breaks_the_first_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The question is an event, so the law sees it also where the answer is the same."""
+    ask = Approval.ask
+
+    def twice(approval: Any, call: Any) -> None:
+        ask(approval, call)
+        call.state = type(call.state).UNAPPROVED
+        ask(approval, call)
+
+    mix = Mix([Scripted([AddCell("a", "x")], approval="allow", approval_after=1.0)])
+    assert check(simulate(mix).trace) == []
+    monkeypatch.setattr(Approval, "ask", twice)
+    assert "answered_once" in {found.law for found in check(simulate(mix).trace)}
+
+
+def test_lane_that_is_split_when_claims_become_known_breaks_no_law() -> None:
+    """Calls that came in one lane are merged with the one that they moved to."""
+    mix = Mix(
+        [
+            Scripted([AddCell("t/a", "q"), Sleep(1.0)]),
+            Scripted([FollowCell("t/a", "p"), Sleep(1.0)], says="after"),
+            Scripted([AddCells("", "r"), OverwriteState("y", "r")]),
+            Scripted([AddCell("a", "s"), OverwriteState("y", "r")]),
+        ]
+    )
+    execution = simulate(mix)
+    assert execution.error is None
+    assert check(execution.trace) == []

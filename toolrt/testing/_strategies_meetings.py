@@ -1,0 +1,125 @@
+"""Three calls that meet: one that holds a thing, one that ends early, and a third behind them.
+
+Rules.
+    1. A number is one cell of the table: how the call ends early, where it is then, and what the third one claims.  So
+       every pair of these is as likely as any other.
+    2. What lasts how long, and what else the batch has, is drawn as in every mix.
+
+Theory.  Most failures need two parameters to meet, few need three (Kuhn, Wallace, Gallo, "Software fault interactions",
+IEEE TSE 2004).  Features that are drawn for each call alone seldom meet at one thing.
+"""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import strategies as st
+
+from toolrt.invariants import script
+from toolrt.invariants.script import Scripted
+from toolrt.testing._strategies_calls import Digits, Draw, Palette
+
+__all__ = ["COUNT", "meeting"]
+
+#: How many calls meet.
+COUNT = 3
+
+#: How a call ends early, and the feature that it needs.
+_EARLY = (
+    ("raising", "fail"),
+    ("denied", "approvals"),
+    ("denied", "approvals"),
+    ("timed out", "timeouts"),
+    ("invalid", "invalid"),
+    ("stopping", "stops"),
+    ("stale", "overwrite"),
+    ("narrowed", "approvals"),
+)
+
+#: Where it is then: it waits for the one before it, runs beside it, has returned before it, or holds the thing itself.
+_WHERE = ("waiting", "running", "returned", "first", "waiting")
+
+#: What the first call claims, and the third: the thing, what is above and below it, what is known late, everything, a
+#: key of the state; and whether the third is approved.
+_CLAIMS = (
+    ("same", "same"),
+    ("same", "above"),
+    ("key", "everything"),
+    ("below", "below"),
+    ("same", "late"),
+    ("everything", "key"),
+    ("above", "same"),
+    ("same", "approved"),
+    ("late", "everything"),
+    ("key", "key"),
+    ("below", "above"),
+)
+
+_THING = "t/a"
+_SECONDS = (2.0, 1.0, 3.0)
+_LATER = (1.0, None, 0.0, 2.0)
+_EITHER = (False, True)
+_NESTED = (False, False, False, True)
+_NUMBERS = st.integers(0, len(_EARLY) * len(_WHERE) * len(_CLAIMS) * len(_SECONDS) * len(_LATER) * 2 * len(_NESTED) - 1)
+
+
+def meeting(draw: Draw, palette: Palette) -> list[Scripted]:
+    """Three calls that meet, or one that opens them as a sub-batch, and two beside it."""
+    pick = Digits(draw(_NUMBERS))
+    has = palette.features
+    early = pick([name for name, feature in _EARLY if feature in has] or ["returning"])
+    where, (first, third) = pick(_WHERE), pick(_CLAIMS)
+    seconds, later, either = pick(_SECONDS), pick(_LATER), pick(_EITHER)
+    nested = "sub-batches" in has and pick(_NESTED)
+    approvals = "approvals" in has
+    holder = _claiming(first, "p", later if approvals else None, approvals)
+    holder = attrs.evolve(holder, does=(*holder.does, script.Sleep(seconds)))
+    if early == "stale":
+        holder = attrs.evolve(holder, does=(*holder.does, script.OverwriteState("y", "p", either)))
+    ending = _early(early, where, later, either)
+    behind = _claiming(third, "r", later, approvals)
+    calls = [ending, holder, behind] if where == "first" else [holder, ending, behind]
+    if not nested:
+        return calls
+    # The thing is lent, and a call beside the parent waits for it.
+    parent = Scripted([script.SubBatch(calls, True, True)], approval="narrow" if early == "narrowed" else None)
+    return [parent, _claiming("same", "t"), _claiming("key", "t")]
+
+
+def _early(early: str, where: str, later: float | None, either: bool) -> Scripted:
+    cell = "b" if where == "running" else _THING
+    does: list[script.Action] = [script.AddCell(cell, "q"), script.Sleep(1.0)]
+    if where == "returned":
+        does = [script.ChangeState("x", "q"), script.SeeState("y")]
+    says: script.Promise = "safe" if where == "returned" else "claims"
+    if early == "raising":
+        return Scripted([*does, script.Fail("q")], says=says)
+    if early == "stopping":
+        return Scripted([*does, script.Fail("q")], says=says, stops=True)
+    if early == "stale":
+        return Scripted([*does, script.OverwriteState("y", "q", False, either)], says=says)
+    if early == "timed out":
+        return Scripted([*does, script.Sleep(2.0)], says=says, timeout=1.5)
+    if early == "invalid":
+        return Scripted(does, says=says, invalid="input" if either else "unknown")
+    if early == "denied":
+        return Scripted(does, says=says, approval="deny", approval_after=later)
+    if early == "narrowed":
+        inside = script.SubBatch([Scripted([script.AddCell("b", "r")]), Scripted([script.AddCell(_THING, "s")])])
+        return Scripted([inside], approval="narrow", approval_after=later)
+    return Scripted(does, says=says)
+
+
+def _claiming(claims: str, text: str, later: float | None = None, approvals: bool = False) -> Scripted:
+    if claims == "above":
+        return Scripted([script.AddCells("t", text)])
+    if claims == "below":
+        return Scripted([script.ReadCells("t"), script.AddCell(f"{_THING}/c", text)])
+    if claims == "late":
+        return Scripted([script.FollowCell(_THING, text)], says="after")
+    if claims == "approved" and approvals:
+        return Scripted([script.AddCell(_THING, text)], approval="allow", approval_after=later)
+    if claims == "everything":
+        return Scripted([script.AddCells("", text), script.OverwriteState("y", text)])
+    if claims == "key":
+        return Scripted([script.OverwriteState("y", text, True), script.SeeState("y")])
+    return Scripted([script.AddCell(_THING, text)])
