@@ -65,6 +65,8 @@ class Aside:
         self._answered: list[_Question] = []
         #: Whether a thread is at it.
         self._works = False
+        #: Whether the task that began the thread waits for its end, and hands over then.
+        self._awaited = False
 
     def ask(self, function: Callable[..., Any], *args: Any) -> Any:
         """What `function` answers to `args`, or an awaitable of it, to be awaited once.
@@ -80,9 +82,10 @@ class Aside:
     async def _answer(self, question: _Question) -> Any:
         with self._lock:
             begins, self._works = not self._works, True
+            self._awaited = self._awaited or begins
         try:
             if begins:
-                await trio.to_thread.run_sync(self._work, abandon_on_cancel=True)
+                await self._until_all_are_asked()
             await question.is_answered.wait()
         except BaseException:
             question.drop()
@@ -91,12 +94,24 @@ class Aside:
             raise question.error
         return await question.answer if inspect.isawaitable(question.answer) else question.answer
 
+    async def _until_all_are_asked(self) -> None:
+        # The end of the thread comes to the loop by a way of its own, so this task hands the answers over when it knows
+        # of that.  Else it would go on at another instant than those who wait with it.
+        try:
+            await trio.to_thread.run_sync(self._work, abandon_on_cancel=True)
+        finally:
+            with self._lock:
+                self._awaited = False
+            self._hand_over()
+
     def _work(self) -> None:
         """Ask all that there are, in the thread."""
         while True:
             with self._lock:
                 if not self._asked:
                     self._works = False
+                    if self._awaited:
+                        return
                     break
                 question = self._asked.popleft()
             patience = threading.Timer(_TOGETHER, self._hand_over)
@@ -111,9 +126,18 @@ class Aside:
     def _hand_over(self) -> None:
         with self._lock:
             answered, self._answered = self._answered, []
+        by_loop: dict[trio.lowlevel.TrioToken, list[_Question]] = {}
         for question in answered:
+            by_loop.setdefault(question.token, []).append(question)
+        for token, questions in by_loop.items():
             with contextlib.suppress(trio.RunFinishedError):
-                question.token.run_sync_soon(question.is_answered.set)
+                token.run_sync_soon(_tell, questions)
+
+
+def _tell(questions: list[_Question]) -> None:
+    """Let those go on who wait for an answer, in one step of the loop: a clock that jumps comes behind all of them."""
+    for question in questions:
+        question.is_answered.set()
 
 
 def _is_plain(function: Any) -> bool:

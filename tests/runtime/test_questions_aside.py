@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 import toolrt
 from tests.runtime._tools import Diary, call, outcomes, runtime
@@ -94,3 +95,22 @@ def test_plain_check_is_one_step_in_a_simulation() -> None:
     rt = runtime(Diary().tool("a"), approve=check)
     assert outcomes(sim.run(lambda: rt.run([call("a")])).value.results) == ["ok"]
     assert threads == [threading.main_thread().name]
+
+
+@pytest.mark.parametrize("turn", range(20))
+def test_answers_that_come_at_once_let_calls_begin_at_one_instant(turn: int) -> None:
+    """Also under a clock that jumps whenever the loop is idle, which it is while a thread answers."""
+    began: list[float] = []
+
+    @toolrt.tool(safe=True)
+    async def look(ctx: toolrt.ToolContext) -> None:
+        began.append(trio.current_time())
+        await trio.sleep(1)
+
+    async def main() -> None:
+        rt = toolrt.Runtime(toolrt.Registry([look]), approve=lambda request: True)
+        await rt.run([toolrt.ToolCall(str(number), "look") for number in range(4)])
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert len(began) == 4
+    assert max(began) == min(began)
