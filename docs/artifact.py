@@ -14,11 +14,14 @@ A figure of the paper is a block of text behind a comment that names the command
     -->
 
 `keep` is a regular expression: only lines of the output in which it is found stand in the figure.  `varies: times` says
-that the machine decides about the figure, so it is shown and not compared.  Where toolrt is not installed, the script
-installs this checkout into an environment of its own in a temporary directory, which it deletes.
+that the machine decides about the figure, so it is shown and not compared.  `committed` names a file that keeps the
+result of a full command which takes hours: without --full its lines are compared, and nothing is run.  `same` is a
+regular expression: lines of a quick command in which it is found have to stand in the paper.  Where toolrt is not
+installed, the script installs this checkout into an environment of its own in a temporary directory, which it deletes.
 
 Exit code: 0 if every command succeeded and printed what the paper shows; 1 if not; 2 for a wrong argument.  A quick
-command is compared only where it is the full one too.  Commands find the temporary directory as $PLACE.
+command that is not the full one is compared in the lines that `same` names.  Commands find the temporary directory as
+$PLACE.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ PAPER = ROOT / "docs" / "paper.md"
 
 _FIGURE = re.compile(r"<!-- figure: (?P<name>[\w-]+)\n(?P<fields>.*?)-->\n+```text\n(?P<shown>.*?)```\n", re.DOTALL)
 
-_FIELDS = {"full", "quick", "keep", "varies"}
+_FIELDS = {"full", "quick", "keep", "varies", "committed", "same"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Figure:
     keep: str
     varies: bool
     shown: str
+    committed: str = ""
+    same: str = ""
 
 
 def figures(paper: str) -> list[Figure]:
@@ -73,7 +78,14 @@ def figures(paper: str) -> list[Figure]:
             raise ValueError(f"figure {name}: expected full and at most {sorted(_FIELDS)}, got {sorted(fields)}")
         full = fields["full"]
         found[name] = Figure(
-            name, full, fields.get("quick", full), fields.get("keep", ""), "varies" in fields, match["shown"]
+            name,
+            full,
+            fields.get("quick", full),
+            fields.get("keep", ""),
+            "varies" in fields,
+            match["shown"],
+            fields.get("committed", ""),
+            fields.get("same", ""),
         )
     if len(found) != paper.count("<!-- figure:"):
         raise ValueError(f"expected a block of text behind each of {paper.count('<!-- figure:')} comments")
@@ -111,6 +123,11 @@ def installed(place: str) -> str:
 
 def remade(figure: Figure, *, full: bool, programs: str, place: str) -> tuple[str, str | None]:
     """How making that figure ended, in a word, and what it shows now; None: its command failed."""
+    if figure.committed and not full:
+        print(f"\n{figure.name}: {figure.committed}", flush=True)
+        if not (ROOT / figure.committed).is_file():
+            return f"FAILED: no file {figure.committed}", None
+        return compared(figure, kept(figure, (ROOT / figure.committed).read_text(encoding="utf-8")))
     command = figure.full if full else figure.quick
     path = os.pathsep.join((programs, os.environ.get("PATH", os.defpath)))
     print(f"\n{figure.name}: {command}", flush=True)
@@ -133,8 +150,20 @@ def remade(figure: Figure, *, full: bool, programs: str, place: str) -> tuple[st
     print(shown, end="")
     if not shown:
         return "FAILED: nothing of the output belongs to the figure", None
+    if command != figure.full and figure.same:
+        missing = [
+            line
+            for line in shown.splitlines()
+            if re.search(figure.same, line) and line not in figure.shown.splitlines()
+        ]
+        return ("made, and what both show is the same" if not missing else f"DIFFERS from the paper: {missing}"), shown
     if figure.varies or command != figure.full:
         return "made", shown
+    return compared(figure, shown)
+
+
+def compared(figure: Figure, shown: str) -> tuple[str, str]:
+    """Whether that is what the paper shows, in a word, and that."""
     if shown == figure.shown:
         return "as in the paper", shown
     print(*difflib.unified_diff(figure.shown.splitlines(), shown.splitlines(), "paper", "now", lineterm=""), sep="\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from toolrt.invariants import LAWS
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +63,10 @@ def test_figure_is_made_again(artifact: ModuleType, capsys: pytest.CaptureFixtur
         ("echo one", "one\n", "keep: two\n", "FAILED: nothing", 1),
         ("echo one; echo two", "two\n", "keep: tw\n", "as in the paper", 0),
         ("echo one", "one\n", "quick: echo three\n", "made", 0),
+        ("false", "Runs.\n", "committed: docs/artifact.py\nkeep: ^Runs[.]$\n", "DIFFERS", 1),
+        ("false", "figures\n", "committed: docs/decisions/nosuch.md\n", "FAILED: no file", 1),
+        ("echo", "a 1\nb 2\n", "quick: echo a 1; echo c\nsame: ^a\n", "is the same", 0),
+        ("echo", "a 1\nb 2\n", "quick: echo a 3\nsame: ^a\n", "DIFFERS", 1),
     ],
 )
 def test_what_is_printed_is_held_against_the_paper(
@@ -79,6 +86,37 @@ def test_what_is_printed_is_held_against_the_paper(
     monkeypatch.setattr(artifact, "PAPER", paper)
     assert artifact.main([]) == code
     assert ending in capsys.readouterr().out
+
+
+def test_figure_that_is_changed_by_hand_differs_from_the_committed_result(
+    artifact: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The paper as it is agrees; with one digit changed it does not."""
+    assert artifact.main(["--only", "mutation"]) == 0, capsys.readouterr().out
+    [one] = [one for one in artifact.figures(artifact.PAPER.read_text(encoding="utf-8")) if one.name == "mutation"]
+    changed = re.sub(r"after (\d+) examples", lambda found: f"after {int(found[1]) - 1} examples", one.shown, count=1)
+    assert changed != one.shown
+    paper = tmp_path / "paper.md"
+    paper.write_text(artifact.with_shown(artifact.PAPER.read_text(encoding="utf-8"), "mutation", changed))
+    monkeypatch.setattr(artifact, "PAPER", paper)
+    assert artifact.main(["--only", "mutation"]) == 1
+    assert "DIFFERS" in capsys.readouterr().out
+
+
+#: Numbers as sentences have them.
+_WORDS = {13: "thirteen", 17: "seventeen"}
+
+
+def test_numbers_in_sentences_are_those_of_the_results() -> None:
+    """Bugs in the wild, laws and frameworks are counted where they are kept."""
+    paper = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    wild = json.loads((ROOT / "docs/explanation/wild.json").read_text(encoding="utf-8"))
+    bugs = f"{len(wild)} bugs in {len({one['library'] for one in wild.values()})} libraries"
+    assert bugs in " ".join(paper.split())
+    peers = (ROOT / "docs/explanation/peers.md").read_text(encoding="utf-8")
+    rows = peers.partition("| framework |")[2].partition("\n\n")[0].count("\n") - 1
+    assert f"{_WORDS[len(LAWS)]} laws" in paper
+    assert f"{_WORDS[rows]} Python frameworks" in paper
 
 
 @pytest.mark.process
