@@ -15,6 +15,7 @@
     - [cut_calls_change_nothing_else]: a call that ends early counts as the part of it that ran.
     - [some_call_can_go_on] and [every_run_ends]: a batch never deadlocks, and no run is infinite.
     - [merge_ignores_the_order_of_ends], [merge_ignores_cancelled_calls] and [merge_is_serial]: the state after a lane.
+    - [results_are_in_call_order], [results_are_not_taken_back] and [every_result_is_handed_over]: what a reader has.
 
     Each hypothesis has a counterexample below, which shows that the theorem is false without it.
 
@@ -1018,6 +1019,74 @@ Proof.
   symmetry. apply C. intros Ck. exact (D u r c I k Ck K).
 Qed.
 
+(** * Results *)
+
+(** A reader is handed one result after the other, each as soon as it and all before it are there.  Of [n] calls those in
+    [es] have ended, in any order; [handed] is what the reader has by then. *)
+Fixpoint cursor (calls next : nat) (es : list nat) : nat :=
+  match calls with
+  | 0 => next
+  | S rest => if in_dec Nat.eq_dec next es then cursor rest (S next) es else next
+  end.
+
+Definition handed (n : nat) (es : list nat) : list nat := seq 0 (cursor n 0 es).
+
+Lemma cursor_grows : forall calls next es, next <= cursor calls next es.
+Proof.
+  induction calls as [|calls IH]; simpl; intros next es; [lia|].
+  destruct (in_dec Nat.eq_dec next es); [|lia]. specialize (IH (S next) es). lia.
+Qed.
+
+Lemma cursor_passes_ends : forall calls next es i, next <= i < cursor calls next es -> In i es.
+Proof.
+  induction calls as [|calls IH]; simpl; intros next es i H; [lia|].
+  destruct (in_dec Nat.eq_dec next es) as [E|]; [|lia].
+  destruct (Nat.eq_dec i next) as [->|D]; [assumption|]. apply (IH (S next)). lia.
+Qed.
+
+Lemma cursor_passes_all : forall calls next es,
+  (forall i, next <= i < next + calls -> In i es) -> cursor calls next es = next + calls.
+Proof.
+  induction calls as [|calls IH]; simpl; intros next es H; [lia|].
+  destruct (in_dec Nat.eq_dec next es) as [E|N].
+  - rewrite IH; [lia|]. intros i B. apply H. lia.
+  - exfalso. apply N, H. lia.
+Qed.
+
+Lemma cursor_is_not_taken_back : forall calls next e es, cursor calls next es <= cursor calls next (e :: es).
+Proof.
+  induction calls as [|calls IH]; intros next e es; simpl; [lia|].
+  destruct (in_dec Nat.eq_dec next es) as [E|N].
+  - destruct (Nat.eq_dec e next); [apply IH|].
+    destruct (in_dec Nat.eq_dec next es); [apply IH|contradiction].
+  - destruct (Nat.eq_dec e next); [|destruct (in_dec Nat.eq_dec next es); [contradiction|lia]].
+    pose proof (cursor_grows calls (S next) (e :: es)). lia.
+Qed.
+
+(** What the reader has is a prefix of the calls, in call order, and each of them has ended. *)
+Theorem results_are_in_call_order : forall n es,
+  (exists k, handed n es = seq 0 k) /\ forall i, In i (handed n es) -> In i es.
+Proof.
+  intros n es. split; [exists (cursor n 0 es); reflexivity|].
+  intros i H. apply in_seq in H. apply (cursor_passes_ends n 0). lia.
+Qed.
+
+(** One more end only adds to it. *)
+Theorem results_are_not_taken_back : forall n e es, exists more, handed n (e :: es) = handed n es ++ more.
+Proof.
+  intros n e es. pose proof (cursor_is_not_taken_back n 0 e es) as H. unfold handed.
+  exists (seq (cursor n 0 es) (cursor n 0 (e :: es) - cursor n 0 es)).
+  replace (cursor n 0 (e :: es)) with (cursor n 0 es + (cursor n 0 (e :: es) - cursor n 0 es)) at 1 by lia.
+  rewrite seq_app. reflexivity.
+Qed.
+
+(** When all have ended the reader has all, whatever the order of the ends. *)
+Theorem every_result_is_handed_over : forall n es, Permutation es (seq 0 n) -> handed n es = seq 0 n.
+Proof.
+  intros n es P. unfold handed. rewrite cursor_passes_all; [reflexivity|].
+  intros i B. apply (Permutation_in i (Permutation_sym P)), in_seq. lia.
+Qed.
+
 (** * Counterexamples: what each hypothesis is needed for *)
 
 Lemma first : forall limit granted s t u,
@@ -1309,3 +1378,6 @@ Print Assumptions merge_ignores_the_order_of_ends.
 Print Assumptions merge_is_in_call_order.
 Print Assumptions merge_ignores_cancelled_calls.
 Print Assumptions merge_is_serial.
+Print Assumptions results_are_in_call_order.
+Print Assumptions results_are_not_taken_back.
+Print Assumptions every_result_is_handed_over.
