@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from typing import Any
 
 import pytest
 
 from toolrt.cli import main
+from toolrt.cli.commands import _laws
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import MUTANTS, Mix, Mutant, check, exhaust, patched, simulate
 from toolrt.invariants.script import ChangeState, Fail, LeaveOpen, Scripted, Shield, Sleep
@@ -101,7 +103,21 @@ def test_command_prints_the_score_and_names_survivors(capsys: pytest.CaptureFixt
     assert json.loads(out)["survivors"] == ["stale writes apply"]
     assert "not caught: stale writes apply" in err
     assert main(["laws", "--generated", "3", "--seeds", "1", "--mutant", "answers twice"]) == 0
-    assert "PASS: every mutant is caught" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "PASS: every mutant is caught" in out
+    assert "caught: answers twice, the median after 1 example, by answered_once" in out
+
+
+def test_command_says_how_fast_it_is_and_what_is_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mutant as it falls, and those that stand."""
+    monkeypatch.setattr(_laws, "_EVERY", 0.0)
+    chosen = ["--mutant", "answers twice", "--mutant", "state keys share a lane"]
+    main(["laws", "--generated", "3", "--seeds", "1", *chosen])
+    out, err = capsys.readouterr()
+    assert out.index("caught: answers twice") < out.index("median  examples by seed")
+    assert re.search(r"[\d,]+ executions a second, 1 mutant left: state keys share a lane", err)
 
 
 @pytest.mark.parametrize(

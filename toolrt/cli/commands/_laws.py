@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -27,8 +27,14 @@ from toolrt.errors import InputRefused
 from toolrt.invariants._exhaustive import DIMENSIONS, left_out
 from toolrt.sim.exploring._executors import JobsArgument
 
+if TYPE_CHECKING:
+    from toolrt.testing import MutationScore
+
 # Wall seconds between two lines of progress where there is no terminal.
 _EVERY = 30.0
+
+# So many mutants that are left are named.
+_FEW = 3
 
 # What is run unless told otherwise: schedules of each workload, calls in a batch, and samples of random examples.
 _EXECUTIONS, _CALLS, _SEEDS = 40, 2, 5
@@ -263,7 +269,7 @@ def _generated(
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     sizes = f"{counted(len(seeds), 'seed')} of {counted(examples, 'example')} each"
     screen.say(f"{counted(len(every), 'law')}, {counted(len(mutants), 'mutant')}, {sizes}")
-    progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
+    falls = _MutantsAsTheyFall(screen)
     found = mutation_score(
         examples,
         mutants,
@@ -271,7 +277,7 @@ def _generated(
         jobs=jobs,
         strategy=shipped_examples(**options),
         laws=every,
-        progress=lambda score: progress(score.summary),
+        progress=falls,
     )
     screen.wipe()
     if json:
@@ -286,6 +292,28 @@ def _generated(
         return Exit.INTERRUPTED
     screen.say("PASS: every mutant is caught" if found.ok else "FAIL", "bold green" if found.ok else "bold red")
     return Exit.OK if found.ok else Exit.FAILED
+
+
+class _MutantsAsTheyFall:
+    """Says a line for each mutant once every seed has caught it, and how fast the search goes and what is left."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
+        self._began = time.perf_counter()
+        self._fallen: set[str] = set()
+
+    def __call__(self, score: MutationScore) -> None:
+        for row in score.rows:
+            if row.name not in self._fallen and row.median is not None and None not in row.catches:
+                self._fallen.add(row.name)
+                self._screen.wipe()
+                text = f"caught: {row.name}, the median after {counted(int(row.median), 'example')}"
+                self._screen.say(on_one_line(f"{text}, by {', '.join(row.laws)}"))
+        left = [row.name for row in score.rows if row.name not in self._fallen]
+        rate = score.executions / max(time.perf_counter() - self._began, 0.001)
+        named = f": {', '.join(left)}" if 0 < len(left) <= _FEW else ""
+        self._progress(f"{score.summary}, {rate:,.0f} executions a second, {counted(len(left), 'mutant')} left{named}")
 
 
 class _ProgressPrinter:
