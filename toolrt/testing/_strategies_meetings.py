@@ -32,7 +32,10 @@ _EARLY = (
     ("invalid", "invalid"),
     ("stopping", "stops"),
     ("stale", "overwrite"),
+    ("asking", "overwrite"),
     ("narrowed", "approvals"),
+    ("leaving", "leave"),
+    ("breaking", "broken"),
 )
 
 #: Where it is then: it waits for the one before it, runs beside it, has returned before it, or holds the thing itself.
@@ -73,7 +76,7 @@ def meeting(draw: Draw, palette: Palette) -> list[Scripted]:
     approvals = "approvals" in has
     holder = _claiming(first, "p", later if approvals else None, approvals)
     holder = attrs.evolve(holder, does=(*holder.does, script.Sleep(seconds)))
-    if early == "stale":
+    if early in ("stale", "asking"):
         holder = attrs.evolve(holder, does=(*holder.does, script.OverwriteState("y", "p", either)))
     ending = _early(early, where, later, either)
     behind = _claiming(third, "r", later, approvals)
@@ -82,7 +85,8 @@ def meeting(draw: Draw, palette: Palette) -> list[Scripted]:
         return calls
     # The thing is lent, and a call beside the parent waits for it.
     parent = Scripted([script.SubBatch(calls, True, True)], approval="narrow" if early == "narrowed" else None)
-    return [parent, _claiming("same", "t"), _claiming("key", "t")]
+    beside = _claiming("key", "t"), parent, _claiming("same", "t")
+    return [*beside] if either else [parent, *beside[::2]]
 
 
 def _early(early: str, where: str, later: float | None, either: bool) -> Scripted:
@@ -95,8 +99,12 @@ def _early(early: str, where: str, later: float | None, either: bool) -> Scripte
         return Scripted([*does, script.Fail("q")], says=says)
     if early == "stopping":
         return Scripted([*does, script.Fail("q")], says=says, stops=True)
-    if early == "stale":
-        return Scripted([*does, script.OverwriteState("y", "q", False, either)], says=says)
+    if early == "leaving":
+        return Scripted([*does, script.LeaveOpen("scope" if either else "nursery")], says=says)
+    if early == "breaking":
+        return Scripted([*does, script.BreakState(), script.ChangeState("x", "q")], says=says)
+    if early in ("stale", "asking"):
+        return Scripted([*does, script.OverwriteState("y", "q", False, early == "asking")], says=says)
     if early == "timed out":
         return Scripted([*does, script.Sleep(2.0)], says=says, timeout=1.5)
     if early == "invalid":

@@ -161,8 +161,10 @@ def _disk(swarm: _Swarm) -> None:
 def _meet(swarm: _Swarm) -> None:
     """A call that ends early between one that holds a thing and one that waits for it: see `meeting`."""
     swarm.features |= {*_EARLY, "sub-batches"}
+    swarm.features |= {swarm.chance.choice(("leave", "broken"))}
     swarm.features -= {"invalid"} if swarm.chance.random() < 0.5 else set()
     swarm.has = swarm.has - {"crowd"} | {"meeting"}
+    swarm.has = swarm.has | ({"limit"} if swarm.chance.random() < 0.5 else set())
     swarm.doing = [*swarm.doing[:1], "overwrite", "paths", "follow"]
     swarm.max_actions = 2
 
@@ -170,7 +172,7 @@ def _meet(swarm: _Swarm) -> None:
 #: The shapes, and how many of twenty mixes have each.
 SHAPES: Mapping[Callable[[_Swarm], None], int] = {
     _few: 6,
-    _meet: 5,
+    _meet: 7,
     _family: 3,
     _chain: 2,
     _halt: 2,
