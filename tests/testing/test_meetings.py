@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,19 +13,18 @@ from toolrt.testing import _strategies_meetings as meetings
 from toolrt.testing._strategies_calls import FEATURES, Palette
 
 PALETTE = Palette(frozenset(FEATURES))
-#: How a call ends early, where it is then, and what the others claim.
-CELLS = len(meetings._EARLY) * len(meetings._WHERE) * len(meetings._CLAIMS)
-REST = len(meetings._SECONDS) * len(meetings._LATER) * len(meetings._EITHER)
+EARLY = [name for name, _ in meetings._EARLY]
 
 
-def _mix(number: int, **settings: Any) -> Mix:
-    return Mix(meetings.meeting(lambda strategy: number, PALETTE), state={"x": "0"}, **settings)
+def _mix(palette: Palette, *cell: Any) -> Mix:
+    """The mix of one cell; each draw takes the option of that number, or the first."""
+    numbers = iter(cell)
+    return Mix(meetings.meeting(lambda strategy: next(numbers, 0), palette), state={"x": "0"})
 
 
-def test_every_cell_is_another_batch() -> None:
-    """But for the two that stand twice in the table, which are drawn more often."""
-    early, where = len(set(meetings._EARLY)), len(set(meetings._WHERE))
-    assert len({repr(_mix(number)) for number in range(CELLS)}) >= early * where * len(meetings._CLAIMS) * 0.9
+def _cells(inside: bool, either: bool) -> Iterator[tuple[int, ...]]:
+    for early, where, claims in product(range(len(EARLY)), range(len(meetings._WHERE)), range(len(meetings._CLAIMS))):
+        yield early, where, claims, 0, 0, int(either), 3 * inside
 
 
 @pytest.mark.slow
@@ -31,19 +32,26 @@ def test_every_cell_is_another_batch() -> None:
 @pytest.mark.parametrize("either", [False, True], ids=["one", "other"])
 def test_laws_hold_in_every_cell(inside: bool, either: bool) -> None:
     """Under a schedule that takes the second task that can run in each step."""
-    offset = CELLS * REST * 3 * inside + CELLS * REST // 2 * either
-    for number in range(CELLS):
-        mix = _mix(offset + number)
+    for cell in _cells(inside, either):
+        mix = _mix(PALETTE, *cell)
         execution = simulate(mix, [1] * 60)
         assert execution.error is None, mix
         assert check(execution.trace) == [], mix
 
 
+def test_every_cell_is_another_batch() -> None:
+    """But for the two that stand twice in the table, and those where the call does nothing on its place."""
+    cells = [*_cells(False, False)]
+    assert len({repr(_mix(PALETTE, *cell)) for cell in cells}) > len(cells) / 2
+
+
 def test_features_that_are_off_are_not_drawn() -> None:
-    """No approval, no timeout, no sub-batch."""
-    off = frozenset({"approvals", "timeouts", "sub-batches"})
+    """No approval, no timeout, no key of the state, no sub-batch."""
+    off = frozenset({"approvals", "timeouts", "sub-batches", "overwrite", "state", "broken"})
     palette = Palette(frozenset(FEATURES) - off)
-    for number in range(0, CELLS * REST * 4, 97):
-        for call in meetings.meeting(lambda strategy, number=number: number, palette):
+    for cell in _cells(True, True):
+        numbers = [number % 2 for number in cell]
+        for call in _mix(palette, *numbers).calls:
             assert (call.approval, call.approval_after, call.timeout) == (None, None, None)
             assert not call.sub_batches
+            assert not any("State" in type(action).__name__ for action in call.does)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from toolrt.invariants import script
 from toolrt.invariants.script import Action, Scripted
 
-__all__ = ["DOING", "FEATURES", "IDLE", "Digits", "Draw", "Palette", "call_of", "calls_of", "lasting", "one_of"]
+__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "call_of", "calls_of", "lasting", "one_of"]
 
 #: How many of twenty mixes have each feature of calls.
 FEATURES: Mapping[str, int] = {
@@ -119,7 +119,7 @@ _Kind = Callable[[_Pick, Palette], Action]
 _OF_A_KIND = 48
 
 
-class Digits:
+class _Digits:
     """Takes one option after the other by the digits of a number."""
 
     def __init__(self, number: int) -> None:
@@ -329,7 +329,7 @@ def _kinds(features: frozenset[str], only: frozenset[_Kind] | None) -> tuple[_Ki
 @lru_cache(100_000)
 def _action(palette: Palette, only: frozenset[_Kind] | None, number: int) -> Action:
     kind, which = divmod(number, _OF_A_KIND)
-    return _kinds(palette.features, only)[kind](Digits(which), palette)
+    return _kinds(palette.features, only)[kind](_Digits(which), palette)
 
 
 @cache
@@ -369,7 +369,7 @@ def _call(draw: st.DrawFn, palette: Palette, children: Any) -> Scripted:
 
     if "workspace" in features and one_of(draw, _EITHER):
         invalid = one_of(draw, _INVALID) if "invalid" in features else None
-        use = Scripted([_use_tool(Digits(draw(_USES)), palette)], invalid=invalid)
+        use = Scripted([_use_tool(_Digits(draw(_USES)), palette)], invalid=invalid)
         return attrs.evolve(use, approval="deny") if "approvals" in features and one_of(draw, _SELDOM) else use
     does: list[Action] = []
     pure = has("pure")

@@ -1,8 +1,8 @@
 """Three calls that meet: one that holds a thing, one that ends early, and a third behind them.
 
 Rules.
-    1. A number is one cell of the table: how the call ends early, where it is then, and what the third one claims.  So
-       every pair of these is as likely as any other.
+    1. A cell of the table is how the call ends early, where it is then, and what the other two claim.  Every pair of
+       these is as likely as any other.
     2. What lasts how long, and what else the batch has, is drawn as in every mix.
 
 Theory.  Most failures need two parameters to meet, few need three (Kuhn, Wallace, Gallo, "Software fault interactions",
@@ -11,19 +11,21 @@ IEEE TSE 2004).  Features that are drawn for each call alone seldom meet at one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import attrs
-from hypothesis import strategies as st
 
 from toolrt.invariants import script
 from toolrt.invariants.script import Scripted
-from toolrt.testing._strategies_calls import Digits, Draw, Palette
+from toolrt.testing._strategies_calls import Draw, Palette, one_of
 
 __all__ = ["COUNT", "meeting"]
 
 #: How many calls meet.
 COUNT = 3
 
-#: How a call ends early, and the feature that it needs.
+#: How a call ends early, and the features that it needs.
 _EARLY = (
     ("raising", "fail"),
     ("denied", "approvals"),
@@ -33,7 +35,7 @@ _EARLY = (
     ("stopping", "stops"),
     ("stale", "overwrite"),
     ("asking", "overwrite"),
-    ("narrowed", "approvals"),
+    ("narrowed", "approvals, sub-batches"),
     ("leaving", "leave"),
     ("breaking", "broken"),
 )
@@ -57,35 +59,44 @@ _CLAIMS = (
     ("below", "above"),
 )
 
+#: The same where no key of the state is.
+_WITHOUT_KEYS = tuple(pair for pair in _CLAIMS if not {"key", "everything"} & {*pair})
+
 _THING = "t/a"
 _SECONDS = (2.0, 1.0, 3.0)
 _LATER = (1.0, None, 0.0, 2.0)
 _EITHER = (False, True)
 _NESTED = (False, False, False, True)
-_NUMBERS = st.integers(0, len(_EARLY) * len(_WHERE) * len(_CLAIMS) * len(_SECONDS) * len(_LATER) * 2 * len(_NESTED) - 1)
 
 
 def meeting(draw: Draw, palette: Palette) -> list[Scripted]:
     """Three calls that meet, or one that opens them as a sub-batch, and two beside it."""
-    pick = Digits(draw(_NUMBERS))
     has = palette.features
-    early = pick([name for name, feature in _EARLY if feature in has] or ["returning"])
-    where, (first, third) = pick(_WHERE), pick(_CLAIMS)
+    approvals, nests, keys = "approvals" in has, "sub-batches" in has, "overwrite" in has
+
+    # One draw for each, so that no batch of three is a shorter list of choices, and so simpler, than one of a call.
+    def pick(options: Sequence[Any]) -> Any:
+        return one_of(draw, options)
+
+    known = [name for name, features in _EARLY if all(feature in has for feature in features.split(", "))]
+    early = pick(known or ["returning"])
+    where, (first, third) = pick(_WHERE), pick(_CLAIMS if keys else _WITHOUT_KEYS)
     seconds, later, either = pick(_SECONDS), pick(_LATER), pick(_EITHER)
-    nested = "sub-batches" in has and pick(_NESTED)
-    approvals = "approvals" in has
+    nested = pick(_NESTED) and nests
+    if early == "stopping" and not palette.fails:
+        early = "returning"
     holder = _claiming(first, "p", later if approvals else None, approvals)
     holder = attrs.evolve(holder, does=(*holder.does, script.Sleep(seconds)))
     if early in ("stale", "asking"):
         holder = attrs.evolve(holder, does=(*holder.does, script.OverwriteState("y", "p", either)))
-    ending = _early(early, where, later, either)
+    ending = _early(early, where if keys or where != "returned" else "running", later, either)
     behind = _claiming(third, "r", later, approvals)
     calls = [ending, holder, behind] if where == "first" else [holder, ending, behind]
     if not nested:
         return calls
     # The thing is lent, and a call beside the parent waits for it.
     parent = Scripted([script.SubBatch(calls, True, True)], approval="narrow" if early == "narrowed" else None)
-    beside = _claiming("key", "t"), parent, _claiming("same", "t")
+    beside = _claiming("key" if keys else "below", "t"), parent, _claiming("same", "t")
     return [*beside] if either else [parent, *beside[::2]]
 
 
