@@ -47,6 +47,23 @@ def test_approval_that_is_asked_for_twice_breaks_the_first_law(monkeypatch: pyte
     assert "answered_once" in {found.law for found in check(simulate(mix).trace)}
 
 
+@pytest.mark.parametrize("schedule", [[], [1] * 40])
+def test_late_call_that_a_denial_lets_in_is_asked_for_once(schedule: list[int]) -> None:
+    """Its claims become known while the calls before it are let in; a person would see the question twice."""
+    mix = Mix(
+        [
+            Scripted([AddCell("t/a", "p"), Sleep(1.0)]),
+            Scripted([FollowCell("t/a", "r")], says="after"),
+            Scripted([AddCells("t", "q")], approval="deny"),
+            Scripted([FollowCell("t/b", "q")], says="after"),
+        ]
+    )
+    trace = simulate(mix, schedule).trace
+    for kind in ("approval.asked", "ticket.taken"):
+        assert [event.fields["call"] for event in trace.events if event.kind == kind] == [0, 1, 2, 3]
+    assert check(trace) == []
+
+
 def test_lane_that_is_split_when_claims_become_known_breaks_no_law() -> None:
     """Calls that came in one lane are merged with the one that they moved to."""
     mix = Mix(

@@ -243,11 +243,17 @@ class Admission:
         """Go on with the calls that came: refuse some, ask for approval of the others, spawn those that are ready."""
         letting, self._letting = self._letting, None
         assert letting is not None
+        refused = {call.call_index: why for call, why in letting.refused}
+        # A snapshot.  A refusal or a denial gives tickets back, which may let a call in that stands among these, and an
+        # approval check may submit calls: those are welcomed by themselves.
+        came = [
+            call
+            for call in lane.calls[letting.came : lane.entered]
+            if call.call_index in refused or (call.admitted and call.state is not _ASKING)
+        ]
         if not letting.at_start:
-            refused = {call.call_index: why for call, why in letting.refused}
-            for call in lane.calls[letting.came : lane.entered]:
-                if call.call_index in refused or (call.admitted and call.state is not _ASKING):
-                    self._welcome(lane, call, refused.get(call.call_index))
+            for call in came:
+                self._welcome(lane, call, refused.get(call.call_index))
             self._host.dispatch(lane)
             return
         for call in lane.calls[lane.entered :]:
@@ -257,9 +263,9 @@ class Admission:
         for call, why in letting.refused:
             self._refuse(lane, call, why)
         if self._host.approves:
-            # A snapshot: a check may submit calls, and those are asked as they join.
-            for call in [call for call in lane.calls if call.admitted and call.state is not _ASKING]:
-                self._host.verbs.approve(lane, call)
+            for call in came:
+                if call.call_index not in refused:
+                    self._host.verbs.approve(lane, call)
         self._host.dispatch(lane)
 
     def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
