@@ -3,7 +3,8 @@
     python .ci/write_mutation.py                     write the tables anew
     python .ci/write_mutation.py --score 2000 5      first count the examples until each mutant is caught (long)
     python .ci/write_mutation.py --last 2000 5       the same for the ten runtimes that were written last
-    python .ci/write_mutation.py --interactions 2000 5    and for those that are wrong only where features meet
+    python .ci/write_mutation.py --interactions 1000 5    and for those that are wrong only where features meet
+    python .ci/write_mutation.py --alarms 4000 5     run so many examples of the runtime as it is
 
 A test holds the page against the results.
 """
@@ -14,6 +15,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,12 @@ def score_table(score: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def alarm_line(score: dict[str, Any]) -> str:
+    """Say how often a law tripped on the runtime as it is."""
+    seeds = f"{len(score['seeds'])} other seeds, at commit `{score['commit']}`"
+    return f"{sum(score['run']):,} random examples of {seeds}: {len(score['false_alarms'])} false alarms."
+
+
 def machine_table(found: dict[str, Any]) -> str:
     """Give a row for each module."""
     reasons = json.loads(REASONS.read_text(encoding="utf-8"))
@@ -91,6 +99,7 @@ def written(text: str, results: dict[str, Any]) -> str:
     makers = {
         "score": score_table,
         "interactions": score_table,
+        "alarms": alarm_line,
         "last": score_table,
         "earlier": score_table,
         "machine": machine_table,
@@ -117,6 +126,10 @@ def measure(name: str, examples: int, seeds: int) -> None:
         from tests.invariants._interactions import INTERACTIONS
 
         mutants = INTERACTIONS
+    elif name == "alarms":
+        from toolrt.invariants import Mix, Mutant
+
+        mutants = [Mutant("idle", "batch_ends", "Nothing is broken.", nullcontext, Mix())]
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -127,7 +140,8 @@ def measure(name: str, examples: int, seeds: int) -> None:
         results[name] = {"commit": commit.stdout.strip(), **so_far.to_json()}
         KEPT.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
-    score = mutation_score(examples, mutants, seeds=range(seeds), jobs=2, progress=keep)
+    first = 100 if name == "alarms" else 0
+    score = mutation_score(examples, mutants, seeds=range(first, first + seeds), jobs=2, progress=keep)
     keep(score)
     print(score)
 

@@ -109,9 +109,7 @@ class Aside:
         while True:
             with self._lock:
                 if not self._asked:
-                    self._works = False
-                    if self._awaited:
-                        return
+                    self._works, awaited = False, self._awaited
                     break
                 question = self._asked.popleft()
             patience = threading.Timer(_TOGETHER, self._hand_over)
@@ -121,7 +119,8 @@ class Aside:
             patience.cancel()
             with self._lock:
                 self._answered.append(question)
-        self._hand_over()
+        if not awaited:
+            self._hand_over()
 
     def _hand_over(self) -> None:
         with self._lock:

@@ -227,9 +227,10 @@ def test_service_ends_when_there_are_no_callers() -> None:
 
 def test_caller_that_is_interrupted_cancels_its_batch_and_waits_for_its_end() -> None:
     """A library may raise in a thread; nothing of the batch runs on, and the turn is given back."""
-    cancelled = threading.Event()
+    begun, cancelled = threading.Event(), threading.Event()
 
     async def batch() -> Any:
+        begun.set()
         try:
             await trio.sleep_forever()
         finally:
@@ -242,7 +243,7 @@ def test_caller_that_is_interrupted_cancels_its_batch_and_waits_for_its_end() ->
         def acquire(self) -> bool:
             if self.first:
                 self.first = False
-                trio.run(trio.sleep, 0.01)
+                assert begun.wait(LATE)
                 raise InterruptedError
             return bool(self.inner.acquire())
 

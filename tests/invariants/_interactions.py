@@ -1,6 +1,6 @@
 """Wrong runtimes that are wrong only where two or three features meet: what a review from outside wrote, written anew.
 
-Each was missed by random examples before calls were drawn that meet (`toolrt.testing._strategies_meetings`).
+Random examples missed most of them before calls were drawn that meet (`toolrt.testing._strategies_meetings`).
 """
 
 from __future__ import annotations
@@ -9,22 +9,28 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+import trio
+
 from toolrt.invariants import Mix, Mutant
 from toolrt.invariants.mutants import patched
 from toolrt.invariants.script import (
     AddCell,
     AddCells,
+    ChangeState,
     Fail,
     OverwriteState,
     ReadCells,
     Scripted,
+    SeeState,
     Sleep,
     SubBatch,
 )
 from toolrt.model._watched_state import StateReads
 from toolrt.order import ClaimTable, StateKeys, Status, _tickets
 from toolrt.order._admission import Admission
-from toolrt.runtime import _approval
+from toolrt.order._merge import applied
+from toolrt.runtime import Allow, Deny, _approval, _execution
 from toolrt.runtime._approval import Approval
 
 Function = Callable[..., Any]
@@ -89,6 +95,30 @@ def _joins_unasked(welcome: Function) -> Function:
             welcome(self, lane, call, refusal)
 
     return joins_unasked
+
+
+def _leaks_into_snapshots(context: Function) -> Function:
+    def leaky(call: Any, state: Any, run: Any) -> Any:
+        for other in run.machine.lanes[run.machine.current].modified:
+            state = applied(other.modifiers, state, other.tool).after
+        return context(call, state, run)
+
+    return leaky
+
+
+def _forgets_late_denials(answered: Function) -> Function:
+    def forgets(self: Approval, call: Any, verdict: Any) -> None:
+        answered(self, call, Allow() if trio.current_time() > 0 and isinstance(verdict, Deny) else verdict)
+
+    return forgets
+
+
+def _no_subtrees(take: Function) -> Function:
+    def narrow(self: ClaimTable, claims: Any, *rest: Any, **more: Any) -> Any:
+        kept = [attrs.evolve(claim, subtree=False) if claim.resource else claim for claim in claims]
+        return take(self, kept, *rest, **more)
+
+    return narrow
 
 
 _NARROWED = Scripted(
@@ -156,5 +186,32 @@ INTERACTIONS: tuple[Mutant, ...] = (
             [Scripted([Sleep(3)], says="safe"), Scripted([Fail()], says="safe", approval="deny")],
             delays=(0.0, 1.0),
         ),
+    ),
+    Mutant(
+        "leaks into snapshots",
+        "same_as_oracle",
+        "A call sees what calls of its own lane have changed by then.",
+        lambda: patched(_execution, "ToolContext", _leaks_into_snapshots),
+        Mix(
+            [
+                Scripted([ChangeState("x", "a")], says="safe"),
+                Scripted([AddCell("a", "x"), Sleep(1)]),
+                Scripted([AddCell("a", "y"), SeeState("x")]),
+            ]
+        ),
+    ),
+    Mutant(
+        "late denials are forgotten",
+        "same_as_oracle",
+        "A denial that takes its time is taken for a permission.",
+        lambda: patched(Approval, "_answered", _forgets_late_denials),
+        Mix([Scripted([AddCell("a", "x")], approval="deny", approval_after=1.0)]),
+    ),
+    Mutant(
+        "subtrees are roots",
+        "same_file_in_call_order",
+        "A claim on a subtree is taken for one on its root.",
+        lambda: patched(ClaimTable, "take", _no_subtrees),
+        Mix([Scripted([AddCells("t", "x"), Sleep(1)]), Scripted([AddCell("t/a", "y")])]),
     ),
 )

@@ -72,6 +72,23 @@ async def test_cancel_does_not_wait_for_a_person() -> None:
     person.answers.release(2)
 
 
+async def test_call_that_is_cancelled_while_a_person_thinks_takes_no_answer_along() -> None:
+    """The first call's task began the thread; the next call still gets its own answer."""
+    person = Person()
+    async with runtime(Diary().tool("a", safe=True), approve=person).open_batch() as batch:
+        batch.submit(call("a"))
+        batch.submit(call("a"))
+        batch.seal()
+        await trio.to_thread.run_sync(person.was_asked.wait, 30)
+        assert batch.cancel_call(0, "enough")
+        await trio.testing.wait_all_tasks_blocked()
+        person.answers.release(2)
+        with trio.fail_after(30):
+            async for _ in batch:
+                pass
+    assert outcomes(batch.outcome.results) == ["not_started", "ok"]
+
+
 @pytest.mark.parametrize("error", [ValueError("no terminal"), EOFError()])
 async def test_plain_check_that_raises_in_its_thread_denies(error: Exception) -> None:
     """As one that is asked in place."""

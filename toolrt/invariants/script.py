@@ -24,7 +24,6 @@ __all__ = [
     "ChangeState",
     "Fail",
     "FailWhenCancelled",
-    "Follow",
     "FollowCell",
     "LeaveOpen",
     "OverwriteState",
@@ -146,10 +145,6 @@ class FollowCell(Brief):
 
     cell: str
     text: str
-
-
-#: The former name of `FollowCell`.
-Follow = FollowCell
 
 
 @attrs.frozen(repr=False)
@@ -430,12 +425,9 @@ class Scripted(Brief):
         if self.pure and not all(isinstance(action, HARMLESS) for action in self.does):
             raise DefinitionRefused("a scripted call of a pure tool", "actions that change nothing but the state", self)
         fields = self.says, self.timeout, self.stops, self.interrupt, self.sync, self.pure
-        plain = fields == ("claims", None, False, "cancel", False, False) and self.approval not in (
-            "rewrite",
-            "wider",
-            "narrow",
-        )
-        if self.uses is not None and not (plain and len(self.does) == 1):
+        plain = fields == ("claims", None, False, "cancel", False, False)
+        scripted = self.approval in ("rewrite", "wider", "narrow")
+        if self.uses is not None and (scripted or not plain or len(self.does) != 1):
             raise DefinitionRefused("a scripted call of a workspace's tool", "one UseTool and nothing else", self)
 
     def lasting(self, seconds: float) -> Scripted:

@@ -209,7 +209,7 @@ def tool_mixes(
         limit=limit,
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
         cancel_after=cancel_after,
-        cancel_call=one_of(draw, (1, 0, *range(len(drawn))) if met else range(len(drawn))) if alone else None,
+        cancel_call=one_of(draw, range(len(drawn))) if alone else None,
         cancel_outside=one_of(draw, _RARELY) if cancel else False,
         reader=one_of(draw, tuple(readers)),
         files={"f": "start "} if files else {},

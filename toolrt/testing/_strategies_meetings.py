@@ -1,8 +1,8 @@
 """Three calls that meet: one that holds a thing, one that ends early, and a third behind them.
 
 Rules.
-    1. A cell of the table is how the call ends early, where it is then, and what the other two claim.  Every pair of
-       these is as likely as any other.
+    1. A cell of the table is how the call ends early, where it is then, and what the other two claim.  Each of these
+       is drawn by itself, so pairs of them are equally likely; what stands twice is drawn twice as often.
     2. What lasts how long, and what else the batch has, is drawn as in every mix.
 
 Theory.  Most failures need two parameters to meet, few need three (Kuhn, Wallace, Gallo, "Software fault interactions",

@@ -1,4 +1,4 @@
-"""Which features a mix has: a random subset, and for half of the mixes a shape in which several of them meet.
+"""Which features a mix has: a random subset, and for most of the mixes a shape in which several of them meet.
 
 Rules.
     1. One number is a subset of the features and a shape, so that a mix shrinks by its calls, and not feature by
@@ -91,15 +91,6 @@ def _family(swarm: _Swarm) -> None:
         swarm.has = swarm.has - {"limit"} | {"one name"}
 
 
-def _chain(swarm: _Swarm) -> None:
-    """Calls that wait for each other at one thing, and one among them that ends early."""
-    swarm.features -= {"exclusive", "sub-batches", *_EARLY}
-    swarm.features |= set(swarm.chance.sample(_EARLY, 2))
-    swarm.has = swarm.has - {"crowd", "many names"} | {"one name", "several"}
-    swarm.doing = [swarm.chance.choice(_CLAIMING)]
-    swarm.uneven, swarm.max_actions = True, 2
-
-
 def _halt(swarm: _Swarm) -> None:
     """Several calls that stop the batch, each with claims that later calls wait for."""
     swarm.features |= {"stops"}
@@ -113,25 +104,6 @@ def _halt(swarm: _Swarm) -> None:
         # Beside a call that stops the batch runs only what reads.
         swarm.features |= {"readers", "safe"}
         swarm.doing = ["state", swarm.chance.choice(("fail", *_CLAIMING))]
-    swarm.uneven, swarm.max_actions = True, 3
-
-
-def _late(swarm: _Swarm) -> None:
-    """Claims that are known when earlier calls are over, on cells and on keys of the state."""
-    swarm.features |= {"after"}
-    swarm.features -= {"exclusive", "safe", "readers", "invalid", "sub-batches"}
-    swarm.has = swarm.has - {"crowd", "many names"} | {"several"}
-    swarm.doing = ["follow", "overwrite", *swarm.chance.sample(("cells", "state"), 1)]
-    swarm.uneven, swarm.max_actions = True, 3
-
-
-def _merge(swarm: _Swarm) -> None:
-    """Calls of one lane that change the same keys, in one instant."""
-    swarm.features |= {"safe"}
-    swarm.features -= {"readers", "invalid", "sub-batches", "approvals"}
-    swarm.has = swarm.has - {"many names"} | {"several", swarm.chance.choice(("one name", "several"))}
-    both = (("overwrite",), ("overwrite", "state"), ("overwrite", "broken"), ("state", "broken"), ("state", "fail"))
-    swarm.doing = list(swarm.chance.choice(both))
     swarm.uneven, swarm.max_actions = True, 3
 
 
@@ -160,24 +132,19 @@ def _disk(swarm: _Swarm) -> None:
 
 def _meet(swarm: _Swarm) -> None:
     """A call that ends early between one that holds a thing and one that waits for it: see `meeting`."""
-    swarm.features |= {*_EARLY, "sub-batches"}
-    swarm.features |= {swarm.chance.choice(("leave", "broken"))}
-    swarm.features -= {"invalid"} if swarm.chance.random() < 0.5 else set()
-    swarm.has = swarm.has - {"crowd"} | {"meeting"}
-    swarm.has = swarm.has | ({"limit"} if swarm.chance.random() < 0.5 else set())
+    swarm.features |= {*_EARLY, "sub-batches", swarm.chance.choice(("leave", "broken"))}
+    swarm.features -= {swarm.chance.choice(("invalid", "exclusive"))}
+    swarm.has = swarm.has - {"crowd"} | {"meeting", swarm.chance.choice(("limit", "meeting"))}
     swarm.doing = [*swarm.doing[:1], "overwrite", "paths", "follow"]
     swarm.max_actions = 2
 
 
-#: The shapes, and how many of twenty mixes have each.
+#: The shapes, and the weight of each.
 SHAPES: Mapping[Callable[[_Swarm], None], int] = {
     _few: 6,
     _meet: 7,
     _family: 3,
-    _chain: 2,
     _halt: 2,
-    _late: 1,
-    _merge: 2,
     _bundle: 1,
     _hold: 1,
     _disk: 1,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
-import time
 from typing import Annotated, Any
 
 import pytest
@@ -75,14 +75,15 @@ def test_a_tool_without_promises_runs_alone_in_its_turn() -> None:
     log: list[str] = []
 
     @tool
-    async def step(name: str, seconds: float) -> str:
+    async def step(name: str, turns: int) -> str:
         """Note the begin and the end."""
         log.append(f"{name} began")
-        await asyncio.sleep(seconds)
+        for _ in range(turns):
+            await asyncio.sleep(0)
         log.append(f"{name} ended")
         return name
 
-    calls = [("step", {"name": name, "seconds": 0.01 / (1 + index)}) for index, name in enumerate("xyz")]
+    calls = [("step", {"name": name, "turns": 30 // (1 + index)}) for index, name in enumerate("xyz")]
     asyncio.run(graph_of(tool_node([step])).ainvoke(asks(*calls)))
     assert log == [f"{name} {what}" for name in "xyz" for what in ("began", "ended")]
 
@@ -306,7 +307,7 @@ def test_one_node_serves_several_threads_and_loops_at_once() -> None:
     @tool
     def double(number: int) -> str:
         """Double."""
-        time.sleep(0)
+        os.sched_yield()
         return str(2 * number)
 
     graph = graph_of(tool_node([double]))
