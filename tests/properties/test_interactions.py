@@ -8,7 +8,17 @@ import pytest
 
 from tests.invariants._interactions import INTERACTIONS
 from toolrt.invariants import Mutant, check, simulate
-from toolrt.invariants.script import AddCell, AddCells, ChangeState, FollowCell, OverwriteState, Scripted, Sleep
+from toolrt.invariants.script import (
+    AddCell,
+    AddCells,
+    ChangeState,
+    FollowCell,
+    LeaveOpen,
+    OverwriteState,
+    Scripted,
+    Shield,
+    Sleep,
+)
 from toolrt.runtime._approval import Approval
 from toolrt.testing import Mix, mutation_score
 
@@ -100,6 +110,9 @@ RIGHT = {
             Scripted([AddCell("a", "p"), OverwriteState("x", "a", True)]),
             Scripted([FollowCell("a", "q"), OverwriteState("x", "b", True)], says="after"),
         ]
+    ),
+    "a sub-batch that is left open when the time was over in a shield": Mix(
+        [Scripted([Shield(3.0), LeaveOpen("batch")], says="safe", timeout=1.5)]
     ),
     "a pure call that runs again is approved already": Mix(
         [

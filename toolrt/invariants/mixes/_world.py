@@ -182,8 +182,8 @@ class World:
                 output = await follow(ctx, note, left)
             except Exception as error:
                 errors.append(error)
-            if any(what == _A_NURSERY for what, _ in left):
-                await trio.lowlevel.checkpoint()  # as its end does, where a timeout may come
+            if any(what == _A_NURSERY and batch is None for what, batch in left):
+                await trio.lowlevel.checkpoint()  # as its end does, where a timeout may come; a batch's has none
             if left or errors:
                 raise _left_open(left, *errors) from None
             return output
