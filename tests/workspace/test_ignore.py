@@ -82,6 +82,11 @@ def left_out(files, path):
         ("a**\\/x", "a/x", True),
         ("a**\\/x", "ax", False),
         ("a**/b" * 500, "ab", False),
+        ("a**//", "a/", True),
+        ("a**//", "ab/", False),
+        ("a**//b", "a/b", True),
+        ("a**//b", "ax/b", False),
+        ("a**///b", "a/b", False),
     ],
 )
 def test_lines_leave_out(lines, path, expected):

@@ -30,6 +30,9 @@ IGNORE_FILE = ".gitignore"
 #: A pattern whose first wildcard is two or more stars that end a name they do not begin; ``**`` alone may follow often.
 _STARS_IN_NAME = re.compile(r"([^*?\[\\]*[^*?\[\\/])\*{2,}(?:(\\?/)(?:\*{2,}/)*(.+)|)", re.DOTALL)
 
+#: The same with an empty name behind the stars, which git lets them stand for; and what follows that.
+_EMPTY_NAME = re.compile(r"([^*?\[\\]*[^*?\[\\/])\*{2,}/(?:/(.+))?", re.DOTALL)
+
 #: A last name that stands for any number of directories.
 _STARS_AT_END = re.compile(r"(?:\A|/)\*{2,}\Z")
 
@@ -167,8 +170,13 @@ def _rule(line: str) -> _Rule | None:
     if "/" not in line:
         return _Rule(negated, directories, name_matcher(line, as_git=True))
     line = line.removeprefix("/")
+    if empty := _EMPTY_NAME.fullmatch(line):
+        begin, rest = empty.groups()
+        line = begin if rest is None else f"{begin}/{rest}"
     if not line or "//" in line or line.endswith("/") or line.startswith("/"):
         return None  # git matches nothing with an empty name
+    if empty:
+        return _Rule(negated, directories, None, (_glob(line),))
     return _Rule(negated, directories, None, tuple(_globs(line)))
 
 
