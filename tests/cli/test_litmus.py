@@ -39,7 +39,7 @@ def test_litmus_shows_a_program(toolrt: Any) -> None:
         "classes: 4 (enumerated)",
         "4 x 1   the bug",
         "2 x 2",
-        "> reads cell counter",
+        ">2  main.1 add  reads counter = 0",
         "main main.0 main.1*2 main.0 main",
         "PASS",
     ):

@@ -116,7 +116,7 @@ def test_explanation_has_the_names_of_functions_and_variables() -> None:
     told = report.failures[0].explain()
     assert "main.0 withdraw" in told
     assert "main.1 withdraw" in told
-    assert "writes Lock account.lock" in told
+    assert "acquires Lock account.lock" in told
     assert report.failures[0].minimal.short in told
 
 
@@ -134,5 +134,5 @@ def test_explanation_keeps_the_number_of_what_shares_a_name() -> None:
 
     report = sim.explore(program, sim.Random(sim.Fifo(), 1), lambda execution: False)
     told = report.failures[0].explain()
-    assert "Lock main 0" in told
-    assert "Lock main 1" in told
+    assert "acquires Lock lock 1" in told
+    assert "acquires Lock lock 2" in told

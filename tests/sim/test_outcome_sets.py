@@ -66,7 +66,7 @@ def test_outcome_outside_the_set_fails_with_its_schedule() -> None:
     failure = report.failures[0]
     assert failure.violations == ("the outcome 1 is none of {2}",)
     assert sim.replay(program, failure.minimal).value == 1
-    assert "outcomes=[2]" in failure.explain()
+    assert "outcomes=[2]" in failure.explain(verbose=True)
 
 
 def test_outcome_never_made_fails_a_whole_search() -> None:

@@ -213,7 +213,7 @@ def test_slot_that_a_cancelled_task_keeps_is_a_leaked_cancel_without_a_deadlock(
     failure = _failure(lambda: _keeps_its_slot(1))
     assert failure.headline == "leaked cancel of free 0"
     found = re.search(
-        r"main\.0 writes free 0 in step (\d+), gets Cancelled in step (\d+) at \S+:\d+,", _pattern(failure) or ""
+        r"use writes free 0 in step (\d+), gets Cancelled in step (\d+) at \S+:\d+,", _pattern(failure) or ""
     )
     assert found is not None
     assert "gets Cancelled" in failure.show().html

@@ -151,8 +151,9 @@ def test_details_of_a_watched_object_end() -> None:
     assert any("Account(0, None)" in value for value in values)
 
 
-def test_explanation_of_a_watched_object_has_its_lines() -> None:
-    """The race is shown with the source lines of both sides."""
+def test_explanation_of_a_watched_object_has_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps are shown with the source lines of both sides, as far as the screen is wide."""
+    monkeypatch.setenv("COLUMNS", "180")
     report = sim.explore(_watched_race, sim.DPOR(), lambda execution: execution.value == 2)
     story = report.failures[0].explain()
     assert "seen = account.balance" in story
@@ -170,7 +171,7 @@ def test_missing_lines_are_told() -> None:
         raise RuntimeError
 
     report = sim.explore(program, sim.Random(sim.Fifo(), 1))
-    assert "No source lines" in report.failures[0].explain()
+    assert "no source lines" in report.failures[0].explain()
 
 
 @pytest.mark.parametrize("name", ["in_trio_run", "in_trio_task"])

@@ -148,7 +148,7 @@ def test_failure_is_the_bug() -> None:
     failure = verify(LITMUS["dining_2"]).failure
     assert failure is not None
     assert failure.minimal.short == "main main.0 main.1*2 main.0"
-    assert "main.0 waits for a Lock held by main.1" in failure.explain()
+    assert failure.explain().startswith("lock inversion: eat (main.0) waits for Lock forks[1], held by eat (main.1); ")
 
 
 def test_program_without_a_bug_has_no_failure() -> None:

@@ -16,14 +16,14 @@ def test_lost_update_is_told_with_its_race() -> None:
     assert view.diff(failing, passing, names=("loses", "keeps")) == (
         "loses: 6 steps; keeps: 6 steps; the first 2 are the same\n"
         "step 2\n"
-        "  loses  main.1 reads x\n"
-        "  keeps  main.0 writes x\n"
+        "  loses  main.1 reads x = 0\n"
+        "  keeps  main.0 writes x 0 -> 1\n"
         "step 3\n"
-        "  loses  main.1 writes x\n"
-        "  keeps  main.1 reads x\n"
+        "  loses  main.1 writes x 0 -> 1\n"
+        "  keeps  main.1 reads x = 1\n"
         "step 4\n"
-        "  loses  main.0 writes x\n"
-        "  keeps  main.1 writes x\n"
+        "  loses  main.0 writes x 1 -> 1\n"
+        "  keeps  main.1 writes x 1 -> 2\n"
         "the race: main.1 reads x before main.0 writes x in loses, after it in keeps\n"
     )
 

@@ -11,7 +11,7 @@ from tests.view import _traces as traces
 from tests.view.conftest import Open
 from toolrt import sim, view
 from toolrt.trace import Trace
-from toolrt.view._values import done_with_values
+from toolrt.view._columns import done_in
 
 
 async def _withdraw_all() -> int:
@@ -43,10 +43,10 @@ _TEXT = """cell => [...cell.childNodes].filter((node) => !node.classList?.contai
 def test_cells_tell_what_was_read_and_what_a_write_replaced() -> None:
     """A read has its value, a write the old one and the new one."""
     failing, _ = _overdrawn().compared
-    done = done_with_values(failing)
+    done = _done(failing)
     told = [text for text in done if "balance" in text]
     assert told[:2] == ["reads balance = 100", "reads balance = 100"]
-    assert told[2:4] == ["reads+writes balance 100 -> 0", "reads+writes balance 0 -> -100"]
+    assert told[2:4] == ["writes balance 100 -> 0", "writes balance 0 -> -100"]
 
 
 class _Account:
@@ -69,6 +69,10 @@ async def _withdrawn(accounts: int) -> int:
     return min(account.balance for account in made)
 
 
+def _done(trace: Trace) -> list[str]:
+    return [done_in(step, trace) for step in trace.steps]
+
+
 def _withdrawn_from_one() -> sim.Failure:
     async def program() -> int:
         return await _withdrawn(1)
@@ -77,21 +81,21 @@ def _withdrawn_from_one() -> sim.Failure:
 
 
 def test_an_attribute_has_the_name_that_the_program_has_for_it() -> None:
-    """The expression of its line, and not the class with a number; `self` is a name only where there is no other."""
+    """By where the program keeps it, and not the class with a number; a parameter is a name where there is no other."""
     failure = _withdrawn_from_one()
-    done = done_with_values(failure.compared[0])
+    done = _done(failure.compared[0])
     assert [text for text in done if "->" in text] == [
-        "reads+writes account.balance 100 -> 50",
-        "reads+writes account.balance 50 -> -30",
+        "writes made[0].balance 100 -> 50",
+        "writes made[0].balance 50 -> -30",
     ]
     explained = failure.explain()
-    assert "writes account.balance 50 -> -30" in explained
+    assert "writes made[0].balance 50 -> -30" in explained
     assert "self.balance" not in explained
     assert "_Account main" not in explained
 
 
 def test_two_things_never_have_one_name() -> None:
-    """Two accounts are `account` in one line: they keep the names that the simulator gives."""
+    """Two accounts are `account` in one line: they are called by where the program keeps them."""
 
     async def program() -> int:
         return await _withdrawn(2)
@@ -99,23 +103,22 @@ def test_two_things_never_have_one_name() -> None:
     failure = sim.explore(
         program, sim.Random(sim.RandomWalk(0), 200), lambda execution: execution.value >= 0, track=[__name__]
     ).failures[0]
-    told = " ".join(done_with_values(failure.compared[0]))
-    assert "account.balance" not in told
-    assert "_Account main 0 balance" in told
-    assert "_Account main 1 balance" in told
+    told = " ".join(_done(failure.compared[0]))
+    assert " account.balance" not in told
+    assert "made[0].balance" in told
+    assert "made[1].balance" in told
 
 
 def test_old_value_is_told_only_where_it_is_known() -> None:
-    """A first write has no old value, nor has a write that follows one without a known value; long values are cut."""
-    steps = sim.run(traces.lost_update, sim.Choices([0, 1, 0])).trace.steps
-    touching = [step.index for step in steps if step.accesses]
-    entries = [
-        [index, ["cell", "x"], write, "a.py:1", "", value]
-        for index, write, value in zip(touching, [False, False, True, True], [None, "7", None, "w" * 60], strict=False)
-    ]
-    done = done_with_values(Trace((), steps, {}, {"details": {"accesses": entries}}))
-    assert "->" not in done[touching[2]]
-    assert done[touching[3]] == f"writes x = {'w' * 23}…"
+    """What is written where nothing was has no old value; long values are cut."""
+
+    async def program() -> None:
+        made: dict[str, str] = {}
+        made["x"] = "w" * 60
+        await trio.lowlevel.checkpoint()
+
+    [told] = [text for text in _done(sim.run(program, track=[__name__], details=True).trace) if "writes" in text]
+    assert told == f"writes made['x'] = '{'w' * 22}…"
 
 
 @pytest.mark.parametrize("notes", [{}, {"details": 7}, {"details": {"accesses": [["no"], 7, None], "sources": [7]}}])
@@ -123,7 +126,7 @@ def test_odd_notes_leave_the_cells_without_values(notes: dict[str, Any]) -> None
     """A trace of another program's making is shown as far as it goes."""
     steps = traces.recorded("lost").steps
     trace = Trace((), steps, {}, notes)
-    assert "reads x" in done_with_values(trace)
+    assert "reads x" in _done(trace)
     assert view.show(trace).html
 
 

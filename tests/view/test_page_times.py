@@ -62,7 +62,7 @@ async def may_sleep() -> int:
 
 def _told(explanation: str) -> dict[int, float]:
     """Give the time of each step, as `explain` prints it."""
-    found = re.findall(r"^ +(\d+) +([\d.]+)  ", explanation, re.MULTILINE)
+    found = re.findall(r"^[ *>]+(\d+) +([\d.]+)  ", explanation, re.MULTILINE)
     return {int(step): float(time) for step, time in found}
 
 
@@ -80,7 +80,7 @@ def _rows(tab: Any) -> list[list[dict[str, Any]]]:
 def test_times_on_the_page_are_those_of_explain(opened: Open, width: int) -> None:
     """The time that a reader sees beside each step is the one that `explain()` prints for it."""
     failure = sim.explore(sleeps, sim.DPOR(), lambda execution: execution.value == 3).failures[0]
-    told = _told(failure.explain())
+    told = _told(failure.explain(verbose=True))
     assert sorted(set(told.values())) == [0, 0.25, 1, 90.5]
     tab = opened(failure.show(), width=width)
     seen: dict[int, float] = {}
@@ -95,7 +95,7 @@ def test_times_on_the_page_are_those_of_explain(opened: Open, width: int) -> Non
 def test_times_stand_in_their_rows_on_both_sides_and_after_scrolling(opened: Open) -> None:
     """With two schedules side by side, and scrolled sideways, number and time still stand beside their step."""
     failure = sim.explore(may_sleep, sim.Exhaustive(), lambda execution: execution.value == 2).failures[0]
-    told = _told(failure.explain())
+    told = _told(failure.explain(verbose=True))
     assert 2 in told.values()
     tab = opened(failure.show(), width=800)
     tab.evaluate("document.querySelectorAll('.scroll').forEach((each) => { each.scrollLeft = 60; })")

@@ -88,8 +88,9 @@ class ExplorationPlan:
     track: bool | str | Collection[str] | None = None
     #: A schedule: only this one is run.
     replay: str | None = None
-    #: Whether a failure is told with what would mend it.
+    #: Whether a failure is told with what would mend it, and whether all is told of it.
     repairs: bool = False
+    verbose: bool = False
     #: Whether the test did not ask for its tracking: a failure that comes with it only is none then.
     tracks_unasked: bool = False
 
@@ -420,11 +421,10 @@ def _fail(
         raise _bare(failure.error) if failure.error is not None else Wrong("the check complained")
     schedule = failure.minimal.short
     saved.add(schedule)
-    # The last lines of an explanation are for `sim.explore`: a test is run again in another way.
-    story, command = failure.explain().partition("\n\nRun it again:")[0], again(schedule)
-    if plan.repairs and example is None:
-        story += _mended(program, plan, failure)
-    text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {command}{kept(failure, command)}"
+    command = again(schedule)
+    repairs = _mended(program, plan, failure) if plan.repairs and example is None else []
+    story = failure.explain(plan.verbose, again=command, more=repairs, heads=1)
+    text = f"{report.verdict.name}: {report.claim}\n{story}{kept(failure, command)}"
     error = _of_minimal(program, plan, failure, example)
     if error is None:
         raise Wrong(text)
@@ -433,7 +433,7 @@ def _fail(
     raise error
 
 
-def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> str:
+def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> list[str]:
     """Say what would mend the failure: the test, and then each repair, is explored to the end, not to a failure."""
     strategy, most = checked(plan, is_given=False)
 
@@ -442,7 +442,7 @@ def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> st
 
     failure.found_by = in_a_world(), in_a_world
     repairs = [f"    {repair}" for repair in failure.repairs()[:_MOST_REPAIRS]]
-    return "\n".join(["", "", "What would mend it:", *(repairs or ["    no lock, shield or order of its lines"])])
+    return ["What would mend it:", *(repairs or ["    no lock, shield or order of its lines"])]
 
 
 #: A report tells so many repairs.
@@ -564,7 +564,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 
     Checkpoint: never; call it outside Trio.
     """
-    known = [name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "tracks_unasked")]
+    known = [name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "verbose", "tracks_unasked")]
     if not options.keys() <= set(known):
         raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
     plan = ExplorationPlan(**options)

@@ -231,6 +231,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
         track=[*names_tracked(track, test), *(name for name in named if name != "none")],
         tracks_unasked=track is None,
         repairs=plan.repairs or config.getoption("explore_repair"),
+        verbose=config.getoption("explore_verbose"),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from toolrt.probe import Resource
 from toolrt.trace import Access, Step, Trace, plain, stable_text
+from toolrt.view._short import one_line
 
 #: Of the accesses of a step so many are named.
 MOST_ACCESSES = 4
@@ -31,7 +32,7 @@ def titles_of(columns: Sequence[str], trace: Trace) -> list[str]:
 
     def title_of(column: str) -> str:
         function = functions.get(column) if column != "main" else None
-        return f"{column} {function}" if isinstance(function, str) and function.isidentifier() else column
+        return f"{column} {one_line(function, 40)}" if isinstance(function, str) and function else column
 
     return [title_of(column) for column in columns]
 
@@ -71,12 +72,14 @@ def resource_text(resource: Resource, names: Mapping[str, str] | None = None) ->
 
 
 def done_in(step: Step, trace: Trace) -> str:
-    """Say in a few words what a step did: what it touched, else where it ran, else what kind of choice it was."""
-    begins = cancelled_in(step, trace)
+    """Say in a few words what a step did, as the trace's details have it; without them, what it touched."""
+    if parts := _told_of(step, trace):
+        more = len(parts) - MOST_ACCESSES
+        return ", ".join(parts[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
     if step.accesses:
         named = _named(step.accesses, names_in(trace))
         more = len(named) - MOST_ACCESSES
-        return begins + ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
+        return ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
     task, _, choice = step.task.partition("=")
     if choice:
         return f"chooses {choice} of 0 to {len(step.enabled) - 1}"
@@ -85,17 +88,10 @@ def done_in(step: Step, trace: Trace) -> str:
         return f"time moves to {after.time:g}" if after is not None and after.time > step.time else "time moves"
     if task.partition(".")[0] == "cancel":
         return "cancels a scope"
-    place = _places(trace).get(str(step.index))
-    if begins:
-        return f"gets Cancelled at {place[0]}" if place else "gets Cancelled"
-    return f"runs from {place[0]}" if place else "runs"
-
-
-def cancelled_in(step: Step, trace: Trace) -> str:
-    """Give what stands before what a step did that begins with `trio.Cancelled`; "" for others."""
     details = trace.notes.get("details")
-    cancelled = details.get("cancelled") if isinstance(details, dict) else None
-    return "gets Cancelled, " if isinstance(cancelled, list) and step.index in cancelled else ""
+    steps = details.get("steps") if isinstance(details, dict) else None
+    place = steps.get(str(step.index)) if isinstance(steps, dict) else None
+    return f"runs from {place[0]}" if isinstance(place, list) and place else "runs"
 
 
 def _named(accesses: Sequence[Access], names: Mapping[str, str]) -> list[str]:
@@ -111,10 +107,11 @@ def _named(accesses: Sequence[Access], names: Mapping[str, str]) -> list[str]:
     return named + [f"reads {resource_text(access.resource, names)}" for access in only_read]
 
 
-def _places(trace: Trace) -> dict[str, list[str]]:
+def _told_of(step: Step, trace: Trace) -> list[str]:
     details = trace.notes.get("details")
-    steps = details.get("steps") if isinstance(details, dict) else None
-    return steps if isinstance(steps, dict) else {}
+    told = details.get("told") if isinstance(details, dict) else None
+    parts = told.get(str(step.index)) if isinstance(told, dict) else None
+    return list(map(str, parts)) if isinstance(parts, list) else []
 
 
 def preempts(steps: Sequence[Step], index: int) -> bool:

@@ -16,9 +16,8 @@ from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._claims import MOST_CLAIMS, claims_of, claims_told, held_back
-from toolrt.view._columns import column_of, columns_of, names_in, preempts, resource_text, titles_of
+from toolrt.view._columns import column_of, columns_of, done_in, names_in, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
-from toolrt.view._values import done_with_values
 from toolrt.view._words import told
 
 #: Tasks times steps of a trace that is searched for races.
@@ -73,7 +72,7 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
                 [2 * resources.at(access.resource) + access.write for access in step.accesses[:40]] for step in steps
             ],
             "untold": {step.index: len(step.accesses) - 40 for step in steps if len(step.accesses) > 40},
-            "done": [short_text(done, 160) for done in done_with_values(trace)],
+            "done": [short_text(done_in(step, trace), 160) for step in steps],
             "preempts": [index for index in range(len(steps)) if preempts(steps, index)],
         },
         "events": {

@@ -30,10 +30,12 @@ from toolrt.sim._trio_internals._forced_end import (
 from toolrt.sim._trio_internals._lent import lent, name_os_thread, thread_names
 from toolrt.sim._trio_internals._real_io import RealIO, replace_real_io
 from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._reporter import deed_of
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import (
     Seam,
+    begins_awake,
     begins_cancelled,
     is_host_of_guest,
     is_loop,
@@ -71,6 +73,7 @@ __all__ = [
     "SocketRun",
     "StandIn",
     "asks_of",
+    "begins_awake",
     "begins_cancelled",
     "begun_under",
     "beside_steps",
@@ -78,6 +81,7 @@ __all__ = [
     "cancels",
     "check_supported",
     "controlled",
+    "deed_of",
     "forced_end",
     "is_host_of_guest",
     "is_in_step",

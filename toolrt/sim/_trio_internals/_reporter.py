@@ -7,7 +7,9 @@ this thread.  All other operations are done without one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from pathlib import PurePath
+from types import FrameType
 from typing import Any
 
 import trio
@@ -16,10 +18,26 @@ from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._things import ANYTHING, Primitives
 
-__all__ = ["Reporter"]
+__all__ = ["Reporter", "deed_of"]
 
 _core: Any = trio._core
 _run: Any = _core._run
+
+
+_HOME = PurePath(trio.__file__).parent
+
+
+def deed_of(frame: FrameType) -> str:
+    """Give the function of Trio's that runs in `frame`, or that is about to run there; "" where there is none."""
+    file = frame.f_code.co_filename
+    if file == __file__:
+        return getattr(frame.f_locals.get("real"), "__name__", "")
+    return frame.f_code.co_name if _is_of_trio(file) else ""
+
+
+@cache
+def _is_of_trio(file: str) -> bool:
+    return PurePath(file).is_relative_to(_HOME)
 
 
 class Reporter(Replacements):

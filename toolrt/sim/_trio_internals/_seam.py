@@ -20,12 +20,13 @@ from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, can_step_inside, stepper
 
-__all__ = ["Seam", "begins_cancelled", "is_host_of_guest", "is_loop", "nursery_of", "seam_of_this_run"]
+__all__ = ["Seam", "begins_awake", "begins_cancelled", "is_host_of_guest", "is_loop", "nursery_of", "seam_of_this_run"]
 
 _core: Any = trio._core
 _run: Any = _core._run
 
 _LOOP = _run.unrolled_run.__code__
+_TIMEOUTS = trio.sleep.__code__.co_filename
 
 #: Gives the nursery that a task is in.  The public property is the program's: reading it is reported as an access.
 nursery_of: Callable[[Task], Any] = attrgetter("_parent_nursery")
@@ -252,6 +253,16 @@ def begins_cancelled(task: Task) -> bool:
     """Say whether the step that `task` is about to take begins with `trio.Cancelled`, raised where the task stands."""
     private: Any = task
     return isinstance(private._next_send, outcome.Error) and isinstance(private._next_send.error, trio.Cancelled)
+
+
+def begins_awake(task: Task) -> bool:
+    """Say whether that `trio.Cancelled` only ends a sleep of the task, whose time has come."""
+    private: Any = task
+    if not begins_cancelled(task):
+        return False
+    names = [frame.f_code.co_name for frame, _ in task.iter_await_frames() if frame.f_code.co_filename == _TIMEOUTS]
+    status = private._cancel_status
+    return "sleep_until" in names and status._scope._cancel_called and not status._parent.effectively_cancelled
 
 
 def is_loop(frame: FrameType) -> bool:

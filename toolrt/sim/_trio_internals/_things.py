@@ -137,6 +137,10 @@ class Primitives:
         """Give what `thing` is called, when it was made in this execution."""
         return self._names.get(id(thing))
 
+    def known(self, thing: Any) -> Resource | None:
+        """Give what `thing` is called, wherever it was made; None: it has no name, and gets none."""
+        return self._names.get(id(thing)) or self._outside.get(id(thing))
+
     def is_fresh(self, scope: Any) -> bool:
         """Say whether `scope` was made in the running step, and is the last that was."""
         made, task, point = self.fresh

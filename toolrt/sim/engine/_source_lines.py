@@ -1,4 +1,4 @@
-"""Notes the source line of each step and access, and the value of each cell.
+"""Notes of each step and access the source line, what was called of Trio, and the values before and after.
 
 Rules.  Nothing is collected unless a job asks for it: a failure that is explained is run once more.  A place is a line
 of the program: frames of Trio's, of the simulator's and of the probe's are passed over.  Paths of the machine are not
@@ -11,12 +11,12 @@ the line, and an execution without details pays nothing.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import linecache
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import PurePath
-from types import FrameType, MemberDescriptorType
+from types import FrameType
 from typing import Any
 
 import attrs
@@ -26,7 +26,8 @@ from trio.lowlevel import Task
 from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import Primitives, begins_cancelled, is_loop
+from toolrt.sim._trio_internals import Primitives, begins_awake, begins_cancelled, deed_of, is_loop
+from toolrt.sim.engine._variables import NO_VALUE, Held, Variables, held_in
 from toolrt.sim.engine._waiting import waited_for
 
 __all__ = ["SourceLine", "SourceLines"]
@@ -51,10 +52,8 @@ _MOST_FRAMES = 12
 # Of so many tasks is noted at each step what they wait for.
 _MOST_WAITING = 20
 
-_NO_VALUE = object()
-
-# Of the name of what a task has made: its kind, the task, and a number.
-_PARTS_OF_A_NAME = 3
+# Of a task's name, if the program gave it one, so many letters are kept.
+_MOST_OF_A_NAME = 40
 
 
 @attrs.frozen
@@ -86,7 +85,11 @@ class SourceLines(trio.abc.Instrument):
         #: For each step, resource and kind what the variable held then, as text: the first that the step read, and the
         #: last that it wrote.
         self.values: dict[tuple[int, Resource, bool], str] = {}
-        #: The function of each task that has stepped, by the task's path; those without a name are left out.
+        #: For each step and resource what it held before the step wrote it first; none where it held nothing.
+        self.before: dict[tuple[int, Resource], str] = {}
+        #: For each step and resource the functions of Trio's that the program called, such as "acquire", in order.
+        self.deeds: dict[tuple[int, Resource], list[str]] = {}
+        #: What each task that has stepped is called, by its path: the name that the program gave it, else its function.
         self.functions: dict[str, str] = {}
         #: For each step the program's lines where its task has stopped, outermost first; none when it has ended.
         self.stops: dict[int, list[SourceLine]] = {}
@@ -96,16 +99,21 @@ class SourceLines(trio.abc.Instrument):
         self._stopped: dict[Task, tuple[str, bool]] = {}
         # After which step that was noted last: when all is over, tasks are cancelled without further steps.
         self._noted = -1
-        #: The steps that began with `trio.Cancelled`, raised where their task stood.
+        #: The steps that began with `trio.Cancelled`, raised where their task stood, and those whose sleep had ended.
         self.cancelled: set[int] = set()
+        self.woken: set[int] = set()
+        #: By step the exception that its task ended with, as text, and the line that raised it.
+        self.raised: dict[int, tuple[str, SourceLine | None]] = {}
         #: The modules of the program's code that steps stood in, by name.
         self.modules: set[str] = set()
-        #: What the program calls a thing that a task has made, where a step touched it first.
-        self.variables: dict[Resource, str] = {}
-        #: What the program calls each resource, as `toolrt.sim.exploring._names` finds it when the execution is over.
+        #: By which variables the program reaches what it touches.
+        self.variables = Variables()
+        #: What the program calls each resource, and what each step did in words, as `toolrt.sim.exploring._told` finds
+        #: them when the execution is over.
         self.names: dict[Resource, str] = {}
-        # Attributes that the running step stores to, whose values are there when it is over.
-        self._stored: list[tuple[tuple[int, Resource, bool], Any, str]] = []
+        self.told: dict[int, list[str]] = {}
+        # What the running step writes, whose values are there when it is over.
+        self._written: dict[tuple[int, Resource, bool], Callable[[], Any]] = {}
         self._steps: Sequence[Any] = ()
         self._things: Primitives | None = None
         #: True while something is noted: to write what a watched thing holds reads it.
@@ -125,16 +133,25 @@ class SourceLines(trio.abc.Instrument):
         self.stops.pop(len(self._steps), None)
         self._note_where(task)
         assert self._things is not None
-        self.cancelled.discard(len(self._steps))
-        if begins_cancelled(task):
-            self.cancelled.add(len(self._steps))
+        for steps, is_so in ((self.woken, begins_awake), (self.cancelled, begins_cancelled)):
+            steps.discard(len(self._steps))
+            if is_so(task):
+                steps.add(len(self._steps))
+        self.cancelled -= self.woken
         if task in self._things.actors:
             self._note_waits()
             self._stopped.pop(task, None)
-            # Trio names a task by its function's module and qualified name.
-            function = task.name.rpartition(".")[2]
-            if function.isidentifier():
-                self.functions.setdefault(self._things.actor_of(task).name, function)
+            if name := _name_of_task(task.name):
+                self.functions.setdefault(self._things.actor_of(task).name, name)
+
+    def task_exited(self, task: Task) -> None:
+        """Note what `task` ended with: Trio's own function for it, which calls this, knows."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name != "task_exited":
+            frame = frame.f_back
+        error = None if frame is None else getattr(frame.f_locals.get("outcome"), "error", None)
+        if isinstance(error, Exception) and self._things is not None and task in self._things.actors:
+            self.note_raised(len(self._steps), error)
 
     def after_task_step(self, task: Task) -> None:
         """Note where `task` has come to, if it began nowhere: the first step of a program."""
@@ -143,14 +160,13 @@ class SourceLines(trio.abc.Instrument):
         assert self._things is not None
         if task in self._things.actors:
             self._note_stop(task)
-        if self._stored:
-            self.is_noting = True
-            try:
-                for key, thing, attribute in self._stored:
-                    self._note_value(key, _attribute_of(thing, attribute))
-            finally:
-                self.is_noting = False
-                self._stored.clear()
+        written, self._written = self._written, {}
+        self.is_noting = True
+        try:
+            for key, look in written.items():
+                self._note_value(key, look())
+        finally:
+            self.is_noting = False
 
     def _note_where(self, task: Task) -> None:
         frames = [each for each in task.iter_await_frames() if not _is_passed_over(each[0])]
@@ -163,8 +179,28 @@ class SourceLines(trio.abc.Instrument):
         frames = () if ended else task.iter_await_frames()
         own = [(frame, line) for frame, line in frames if not _is_passed_over(frame)]
         self.stops[len(self._steps)] = [_place(frame, line) for frame, line in own[-_MOST_FRAMES:]]
+        self.is_noting = True
+        try:
+            for frame, _ in own[-_MOST_FRAMES:]:
+                self.variables.look_into(frame, self._known)
+        finally:
+            self.is_noting = False
         if not ended:
             self._stopped[task] = ("", True)
+
+    def note_raised(self, step: int, error: BaseException) -> None:
+        """Note what a task ended with in `step`; a group of one error is that error."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        place, trace = None, error.__traceback__
+        while trace is not None:
+            if not _is_passed_over(trace.tb_frame):
+                place = _place(trace.tb_frame, trace.tb_lineno)
+            trace = trace.tb_next
+        self.raised[step] = _cut(stable_text(error)), place
+
+    def _known(self, thing: Any) -> Resource | None:
+        return None if self._things is None else self._things.known(thing)
 
     def _note_waits(self) -> None:
         """Note what tasks wait for, before the next step: by now a nursery's children have their names."""
@@ -198,46 +234,42 @@ class SourceLines(trio.abc.Instrument):
     def note(self, resource: Resource, write: bool) -> None:
         """Note where the running step touches `resource`."""
         frame: FrameType | None = sys._getframe(2)
-        key = (len(self._steps), _hashable(resource), write)
-        value: Any = _NO_VALUE
+        resource = _hashable(resource)
+        key = (len(self._steps), resource, write)
+        held, deed = None, ""
         while frame is not None and _is_passed_over(frame):
-            if value is _NO_VALUE:
-                value = _value_in(frame, resource, write)
-            if write and frame.f_code.co_name == "write_attribute" and frame.f_locals["attribute"] == resource[-1]:
-                self._stored.append((key, frame.f_locals["thing"], resource[-1]))
+            held = held or held_in(frame, resource, write)
+            deed = deed_of(frame) or deed
             # What calls Trio's loop is no line of the program.
             frame = None if is_loop(frame) else frame.f_back
-        self._note_value(key, value)
-        if frame is not None:
-            self._note_variable(key[1], frame)
-            self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
+        if held is not None:
+            self._note_held(key, held)
+        if frame is None:
+            return
+        self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
+        deeds = self.deeds.setdefault((len(self._steps), resource), [])
+        if deed and deed not in deeds:
+            deeds.append(deed)
+        self.variables.look_into(frame, self._known)
+
+    def _note_held(self, key: tuple[int, Resource, bool], held: Held) -> None:
+        step, resource, write = key
+        if held.base is not None:
+            self.variables.add(held.thing, held.base)
+        if not write:
+            self._note_value(key, held.look())
+            return
+        if (step, resource) not in self.before and not held.is_over and (old := held.look()) is not NO_VALUE:
+            self.before[step, resource] = _cut(stable_text(old))
+        self._written[key] = held.look
 
     def _note_value(self, key: tuple[int, Resource, bool], value: Any) -> None:
-        if value is not _NO_VALUE and (key[2] or key not in self.values):
-            text = stable_text(value)
-            cut = len(text) > _MOST_OF_A_VALUE
-            self.values[key] = f"{text[:_MOST_OF_A_VALUE]}..." if cut else text
+        if value is not NO_VALUE and (key[2] or key not in self.values):
+            self.values[key] = _cut(stable_text(value))
 
-    def _note_variable(self, resource: Resource, frame: FrameType) -> None:
-        """Note by which variable, or attribute of one, the program reaches a thing that a task has made."""
-        things = self._things
-        if things is None or resource in self.variables or len(resource) != _PARTS_OF_A_NAME:
-            return
-        for name, value in frame.f_locals.items():
-            if things.own_name(value) == resource:
-                self.variables[resource] = name
-                return
-        for owner, value in frame.f_locals.items():
-            attributes = getattr(value, "__dict__", None)
-            for name, part in list(attributes.items()) if type(attributes) is dict else ():
-                if things.own_name(part) == resource:
-                    self.variables[resource] = f"{owner}.{name}"
-                    return
-
-    def called(self, resource: Resource) -> str | None:
-        """Give what the program calls `resource`, unless it calls two things so; None: nothing is known."""
-        name = self.variables.get(_hashable(resource))
-        return name if name is not None and list(self.variables.values()).count(name) == 1 else None
+    def find_variables(self) -> None:
+        """Find by which variables the program reaches what it touched: when the execution is over."""
+        self.variables.decide(self._known)
 
     def of_access(self, step: int, resource: Resource, write: bool) -> SourceLine | None:
         """Give the line where step `step` touched `resource`, or None when unknown."""
@@ -256,6 +288,7 @@ class SourceLines(trio.abc.Instrument):
                 "accesses": accesses,
                 "functions": self.functions,
                 "names": [[plain(resource), name] for resource, name in self.names.items()],
+                "told": {str(step): parts for step, parts in sorted(self.told.items())},
                 "cancelled": sorted(self.cancelled),
                 "sources": self._sources(),
                 "stops": self._stops(),
@@ -324,36 +357,16 @@ class _AccessNotes(list[tuple[Resource, bool]]):
         super().append(access)
 
 
-def _value_in(frame: FrameType, resource: Resource, write: bool) -> Any:
-    """What an access was about, if `frame` is that of a cell, of a watched thing or of a tracked attribute."""
-    file, name, has = PurePath(frame.f_code.co_filename).name, frame.f_code.co_name, frame.f_locals
-    if file == "_cell.py":
-        if write:
-            return has.get("value", _NO_VALUE)
-        return getattr(has.get("self"), "_value", _NO_VALUE) if name == "get" else _NO_VALUE
-    if file == "_touch.py":
-        is_its = name == "read_attribute" and has["attribute"] == resource[-1]
-        return _attribute_of(has["thing"], has["attribute"]) if is_its and not write else _NO_VALUE
-    if file != "_watch.py":
-        return _NO_VALUE
-    is_key = resource[-2:-1] == ("key",)
-    if write:
-        # Which keys a dict has is no matter of what is stored under one.
-        return has.get("value", _NO_VALUE) if is_key or name != "__setitem__" else _NO_VALUE
-    if name == "_attribute":
-        return _attribute_of(has["thing"], has["attribute"])
-    return dict.get(has["self"], has["key"], _NO_VALUE) if name == "_touch" and is_key else _NO_VALUE
+def _name_of_task(name: str) -> str:
+    """Give the name that the program gave a task; else that of its function, which Trio puts behind its module."""
+    parts = name.split(".")
+    if all(part.isidentifier() or part in ("<locals>", "<lambda>") for part in parts):
+        return "" if parts[-1] == "<lambda>" else parts[-1]
+    return " ".join(name.split())[:_MOST_OF_A_NAME]
 
 
-def _attribute_of(thing: Any, attribute: str) -> Any:
-    """Give what an attribute holds, without running code of its class."""
-    found = inspect.getattr_static(thing, attribute, _NO_VALUE)
-    if type(found) is MemberDescriptorType:
-        try:
-            return object.__getattribute__(thing, attribute)
-        except AttributeError:
-            return _NO_VALUE
-    return _NO_VALUE if hasattr(type(found), "__get__") else found
+def _cut(text: str) -> str:
+    return f"{text[:_MOST_OF_A_VALUE]}..." if len(text) > _MOST_OF_A_VALUE else text
 
 
 def _place(frame: FrameType, line: int) -> SourceLine:
@@ -370,7 +383,11 @@ def _name_of(file: str) -> str:
 
 
 def _is_passed_over(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
+    return _is_foreign(frame.f_code.co_filename)
+
+
+@cache
+def _is_foreign(file: str) -> bool:
     return file in _PASSED_OVER_FILES or any(PurePath(file).is_relative_to(home) for home in _PASSED_OVER)
 
 

@@ -1,27 +1,36 @@
-"""Draws a failure for people: one column for each task, time downwards; then what is wrong, and why.
+"""Tells a failure: what went wrong and why, the steps that it depends on, a schedule that passes, how to run it again.
 
-Rules.  First the minimal schedule, step by step, and what is wrong with it.  Then what decides: the pair of accesses
-that came the wrong way round, with their lines; where the nearest schedule that passes parts from it; for a deadlock,
-which task waits for which.  Last, how to run it again, as a call and as a test.
+Rules.
+    1. The first screen has at most `_MOST_LINES` lines of the terminal's width: the pattern, what is wrong, the steps
+       on which that depends with values and lines, the nearest schedule that passes, and the replay line.
+    2. What a verbose one adds stands below it: every step, who waits for whom, the race, both schedules, a test.
+
+Theory.  A step depends on the last one before it that wrote what it touches: the slice is what is reached so from the
+steps that the pattern, the race and the error name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 import attrs
+import trio
 
 from toolrt._plain import counted
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.probe import ANYTHING, Resource
-from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path, task_of
+from toolrt.sim._paths import ROOT, task_of
 from toolrt.sim._schedule import in_tokens
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._pattern import FailurePattern, circle_in, pattern_of
+from toolrt.sim.exploring._told import called, place_of, who
 from toolrt.sim.programs.tracking._guard import variable_at
-from toolrt.trace import Access, Race, Step, parting_of, race_between, stable_text
+from toolrt.trace import Race, Step, parting_of, race_between, stable_text
 
 __all__ = ["FailureStory", "about", "explain", "headline_of"]
 
@@ -32,16 +41,21 @@ _NOT_REPRODUCED = (
     "simulator does not control."
 )
 
+# A first screen has so many lines, and of them at least so many are steps.
+_MOST_LINES = 20
+_FEWEST_ROWS = 6
+
+# A screen is at least so wide, and what is told is cut at so many letters.
+_NARROWEST, _WIDEST = 60, 200
+
+# Of a row so many letters are for the line and its text, where what the step did needs the rest.
+_LEAST_OF_A_PLACE = 20
+
 # Longer executions show their first and last steps.
-_MAX_ROWS = 200
+_MOST_ROWS = 200
 
-# Of the accesses of one step, those that fit into so many characters; the first one always.
-_MOST_OF_A_CELL = 72
-
-# Of a value so many characters stand in a column; an old one beside it only within them.
-_MOST_OF_A_VALUE = 24
-
-# Of what is wrong so many characters head a page.
+# Of what is wrong so many lines stand on the first screen, and so many letters head a page.
+_MOST_OF_WRONG = 3
 _MOST_OF_A_HEADLINE = 120
 
 # Of a schedule that is compared so many steps are shown before and after the difference.
@@ -75,10 +89,17 @@ class FailureStory:
     @property
     def is_decided(self) -> bool:
         """Whether a pair of accesses is known that decides it, or a deadlock says what is wrong."""
-        if self.passing is None:
-            return False
-        race = race_between(self.execution.schedule.steps, self.passing.schedule.steps)
+        race = self.race
         return race is not None and ANYTHING not in (race.first[1].resource, race.second[1].resource)
+
+    @property
+    def race(self) -> Race | None:
+        """The pair of accesses that comes the other way round where it passes; None: none is known."""
+        return None if self.passing is None else race_between(self._steps, self.passing.schedule.steps)
+
+    @property
+    def _steps(self) -> Sequence[Step]:
+        return self.execution.schedule.steps
 
     @property
     def pattern(self) -> FailurePattern | None:
@@ -86,144 +107,209 @@ class FailureStory:
         return None if self.places is None else pattern_of(self.execution, self.passing, self.places)
 
 
-def explain(story: FailureStory) -> str:
-    """Tell `story`."""
+def explain(
+    story: FailureStory, verbose: bool = False, again: str | None = None, more: Sequence[str] = (), heads: int = 0
+) -> str:
+    """Tell `story`.
+
+    Args:
+        verbose: whether all is told, or what fits on a screen.
+        again: what runs it again; None: the call of `sim.replay`.
+        more: lines to stand before that.
+        heads: how many lines stand above all this.
+    """
+    width = min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)
+    steps, pattern = story.execution.schedule.steps, story.pattern
+    head = [] if story.reproduced else [*_NOT_REPRODUCED.splitlines(), ""]
+    if pattern is not None:
+        head += _first_lines(f"{pattern.headline}: {pattern.sentence}", width, None if verbose else _MOST_OF_WRONG)
+    head += _first_lines(_wrong(story), width, None if verbose else _MOST_OF_WRONG)
+    if story.passing is not None and (verbose or pattern is None):
+        head += wrap(_race(story), width, subsequent_indent="  ")
+    foot = [
+        "",
+        *_schedules(story, width),
+        *(part for line in more for part in wrap(line, width, subsequent_indent=" " * 8)),
+        *_again(story, width, again),
+    ]
+    marked = _marked_steps(story)
+    count = wrap(_count(story, marked), width)
+    room = max(_FEWEST_ROWS, _MOST_LINES - heads - len(head) - len(count) - len(foot) - 2)
+    shown: Sequence[int] = range(len(steps))
+    if verbose and len(steps) > _MOST_ROWS:
+        shown = [*shown[: _MOST_ROWS // 2], *shown[-_MOST_ROWS // 2 :]]
+    elif not verbose and len(steps) > room:
+        shown = _slice(steps, marked, room)
+    told = [*head, "", *_table(story, shown, marked, width), *count, *foot]
+    if verbose:
+        told += ["", *_rest(story)]
+    return "\n".join(line.rstrip() for line in told)
+
+
+def _first_lines(text: str, width: int, most: int | None) -> list[str]:
+    lines = [part for line in text.splitlines() for part in wrap(line, width, subsequent_indent="  ")]
+    if most is not None and len(lines) > most:
+        lines = [*lines[: most - 1], _cut(lines[most - 1] + " …", width)]
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _count(story: FailureStory, marked: Collection[int]) -> str:
     schedule = story.execution.schedule
     count = schedule.switches
-    head = f"{counted(len(schedule), 'step')}, {counted(count, 'preemption')}"
-    if count and story.fewest:
-        head += "; with fewer it does not fail"
-    parts = [head, ""]
-    if (pattern := story.pattern) is not None:
-        parts = [f"{pattern.headline}: {pattern.sentence.removeprefix('deadlock: ')}", *parts]
-    if not story.reproduced:
-        parts += [_NOT_REPRODUCED, ""]
-    parts += _columns(schedule.steps, story.places, schedule.order)
+    said = f"({counted(len(schedule), 'step')}, {counted(count, 'preemption')}{' >' if count else ''}"
+    said += "; with fewer it does not fail" if count and story.fewest else ""
+    said += "; * decides it" if marked else ""
     if story.places is None:
-        parts.append("(No source lines: run again to find them, the program took another course.)")
-    if schedule.named != schedule.short and len(schedule) <= _MAX_ROWS:
-        parts += ["", f"In short: {schedule.named}"]
-    parts.append("")
-    parts += _wrong(story.execution, story.violations)
-    if isinstance(story.execution.error, Deadlock) and story.execution.error.waits_on:
-        parts += ["", *_wait_for_graph(story.execution.error)]
-    if story.passing is not None:
-        parts += ["", *_why(story, story.passing)]
-    parts += ["", *_again(story)]
-    return "\n".join(line.rstrip() for line in parts)
+        return f"{said}; no source lines: run again to find them, the program took another course)"
+    return f"{said})"
 
 
-def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> list[str]:
-    # A choice stands in the column of the task that asked for it.
-    tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
-    rows: list[tuple[str, str, str]] = []
-    seen: dict[Resource, str | None] = {}
-    for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        told = (_cancelled(step, places), _accesses(step, places, seen))
-        done = _other(step, after) or ", ".join(filter(None, told)) or _runs(step, places)
-        if order == "trio":
-            preempts = step.choice > 0
-        else:
-            preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
-        rows.append((task_of(step.task), f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
-    with_time = any(step.time for step in steps)
-    heads = {task: _head(task, places) for task in tasks}
-    width = {task: max(len(heads[task]), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}
-    margin = max(len(str(len(steps) - 1)), len("step"))
-    clock = max(len("time"), *(len(row[2]) for row in rows)) if with_time else 0
+# ---------------------------------------------------------------------- the steps
 
-    def line(step: str, time: str, cells: dict[str, str]) -> str:
-        fields = [step.rjust(margin)]
-        if with_time:
-            fields.append(time.rjust(clock))
-        fields += [cells.get(task, "").ljust(width[task]) for task in tasks]
-        return "  ".join(fields)
 
-    lines = [line("step", "time", heads)]
-    for index, (task, text, time) in enumerate(rows):
-        if _MAX_ROWS // 2 <= index < len(rows) - _MAX_ROWS // 2:
-            if index == _MAX_ROWS // 2:
-                lines.append(f"  ... not shown: {counted(len(rows) - _MAX_ROWS, 'step')} ...")
+def _marked_steps(story: FailureStory) -> set[int]:
+    """The steps that the pattern names, else those of the race."""
+    if story.pattern is not None and story.pattern.steps:
+        return set(story.pattern.steps)
+    return set() if story.race is None else {story.race.first[0].index, story.race.second[0].index}
+
+
+def _slice(steps: Sequence[Step], marked: Collection[int], room: int) -> list[int]:
+    """The steps that `marked` ones and the last ones of each task depend on: as many as there is room for, in order."""
+    wrote: dict[Resource, list[int]] = {}
+    for step in steps:
+        for access in step.accesses:
+            if access.write and access.resource != ANYTHING:
+                wrote.setdefault(access.resource, []).append(step.index)
+    last = {step.task: step.index for step in steps}
+    todo = [*sorted(marked, reverse=True), len(steps) - 1, *sorted(last.values(), reverse=True)]
+    found: set[int] = set()
+    while todo:
+        index = todo.pop(0)
+        if index in found:
             continue
-        lines.append(line(str(index), time, {task: text}))
-    if any(text.startswith("> ") for _, text, _ in rows):
-        preempted = "another of its pass comes before it" if order == "trio" else "the task before could have gone on"
-        lines.append(f"(> marks a preemption: {preempted})")
+        more = _with_lone_steps({*found, index}, len(steps))
+        if len(more) + sum(at + 1 not in more for at in more) > room:
+            continue  # each row may have one of steps that are left out behind it
+        found = more
+        for access in steps[index].accesses:
+            before = [at for at in wrote.get(access.resource, ()) if at < index]
+            todo += before[-1:]
+    return sorted(found)
+
+
+def _with_lone_steps(found: set[int], count: int) -> set[int]:
+    """Add the steps that would be left out alone: that would take a row as well."""
+    lone = [at + 1 for at in found if at + 1 not in found and (at + 2 in found or at + 2 == count)]
+    return found.union(lone, [0] if 1 in found else [])
+
+
+def _table(story: FailureStory, shown: Sequence[int], marked: Collection[int], width: int) -> list[str]:
+    """Rows of step, time, task, what it did, and where; a row for those that are left out in between."""
+    steps, places = story.execution.schedule.steps, story.places
+    with_time = any(step.time for step in steps)
+    rows: list[tuple[str, ...]] = []
+    expected = 0
+    for index in [*shown, len(steps)]:
+        if index > expected:
+            left_out = " ".join(in_tokens([step.task for step in steps[expected:index]]))
+            rows.append(("", "", "", f"… {counted(index - expected, 'step')}: {_cut(left_out, 40)}", ""))
+        expected = index + 1
+        if index == len(steps):
+            break
+        step = steps[index]
+        mark = ("*" if index in marked else " ") + (">" if _preempts(story.execution, index) else " ")
+        done = ", ".join(places.told.get(index, ()) if places is not None else map(str, step.accesses))
+        where = "" if places is None else place_of(step, places)
+        done = re.sub(r"^runs from \S+$", "runs", done) if where else done
+        rows.append((f"{mark}{index}", f"{step.time:g}" if with_time else "", _head(step.task, places), done, where))
+    heads = ("step", "time" if with_time else "", "task", "", "")
+    widths = [max(len(head), *(len(row[column]) for row in rows)) for column, head in enumerate(heads)]
+    widths[2] = min(widths[2], 24)
+    room = width - sum(widths[:3]) - 6
+    widths[3] = min(widths[3], room - min(widths[4], _LEAST_OF_A_PLACE))
+    lines = []
+    for number, time, task, done, where in ([heads] if rows else []) + rows:
+        fields = [number.rjust(widths[0]), *([time.rjust(widths[1])] if with_time else []), task[:24].ljust(widths[2])]
+        fields += [_cut(done, widths[3]).ljust(widths[3]), where]
+        lines.append(_cut("  ".join(fields).rstrip(), width))
     return lines
+
+
+def _preempts(execution: Execution, index: int) -> bool:
+    steps = execution.schedule.steps
+    if execution.schedule.order == "trio":
+        return steps[index].choice > 0
+    before = steps[index - 1] if index else None
+    return before is not None and before.task != steps[index].task and before.task == steps[index].enabled[0]
 
 
 def _head(task: str, places: SourceLines | None) -> str:
-    """Give the head of a task's column: its path, and the function that it runs."""
-    function = None if places is None or task == ROOT else places.functions.get(task)
-    return task if function is None else f"{task} {function}"
+    """Give what stands in a task's column: its path, and its name or the function that it runs."""
+    task = task_of(task)
+    name = None if places is None or task == ROOT else places.functions.get(task)
+    return task if name is None else f"{task} {name}"
 
 
-def _cancelled(step: Step, places: SourceLines | None) -> str:
-    """Say where the step begins with `trio.Cancelled`; "" where it does not."""
-    if places is None or step.index not in places.cancelled:
-        return ""
-    place = places.of_steps.get(step.index)
-    return "gets Cancelled" if place is None else f"gets Cancelled at {place}"
+# ---------------------------------------------------------------------- what is wrong
 
 
-def _accesses(step: Step, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:
-    """Say what the step accesses; of many accesses the first ones, and how many more there are.
-
-    A write whose old value is known says what was read before it, too.
-    """
-    each = [(access, _with_value(step, access, places, seen)) for access in step.accesses]
-    replaced = {access.resource for access, text in each if access.write and " -> " in text}
-    told = [text for access, text in each if access.write or access.resource not in replaced]
-    shown = len(told)
-    while shown > 1 and len(", ".join(told[:shown])) > _MOST_OF_A_CELL:
-        shown -= 1
-    more = [f"and {len(told) - shown} more"] if shown < len(told) else []
-    return ", ".join([*told[:shown], *more])
-
-
-def _told(access: Access, places: SourceLines | None) -> str:
-    """Say what is accessed, by the program's own name for it where it has one."""
-    name = None if places is None else places.names.get(access.resource)
-    return str(access) if name is None else f"{'writes' if access.write else 'reads'} {name}"
-
-
-def _with_value(step: Step, access: Access, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:
-    """Say what is accessed, with the value where it is known, and of a write the one last `seen`, which it replaces."""
-    told = _told(access, places)
-    value = None if places is None else places.values.get((step.index, access.resource, access.write))
-    if value is not None and len(value) > _MOST_OF_A_VALUE:
-        value = f"{value[: _MOST_OF_A_VALUE - 1]}…"
-    old = seen.get(access.resource)
-    if access.write or value is not None:
-        seen[access.resource] = value
-    if value is None:
-        return told
-    both = access.write and old is not None and len(old) + len(value) <= _MOST_OF_A_VALUE
-    return f"{told} {old} -> {value}" if both else f"{told} = {value}"
-
-
-def _other(step: Step, after: Step | None) -> str:
-    """Say what is done by a step that is no task's; "" for one that is."""
-    if step.task == CLOCK:
-        return f"moves to {after.time:g}" if after is not None and after.time > step.time else "moves"
-    if step.task.partition(".")[0] == CANCEL:
-        return "cancels its scope"
-    task, _, choice = step.task.partition("=")
-    return f"chooses {choice} of 0 to {len(step.enabled) - 1}" if choice and task else ""
-
-
-def _runs(step: Step, places: SourceLines | None) -> str:
-    place = None if places is None else places.of_steps.get(step.index)
-    return "runs" if place is None else f"runs from {place}"
-
-
-def _wrong(execution: Execution, violations: Sequence[Any]) -> list[str]:
+def _wrong(story: FailureStory) -> str:
+    execution, places = story.execution, story.places
+    error = execution.error
+    if isinstance(error, Deadlock):
+        circle = circle_in(dict(error.waits_on))
+        if circle and story.pattern is not None:
+            return f"Deadlock: {' -> '.join(who(task, places) for task in circle)}"
+        waits = _waits_of(error, places)
+        return f"Deadlock: {'; '.join(waits)}" if waits else stable_text(error)
     lines = []
-    for kind, text in _findings(execution, violations):
+    for kind, text in _findings(execution, story.violations):
         lines.append(text if kind == "error" else f"{kind}: {text}")
-        if kind == "error" and execution.error is not None:
-            lines += [f"  {stable_text(inner)}" for inner in _leaves(execution.error) if inner is not execution.error]
-    return lines
+    if len(lines) == 2 and error is None and not any("\n" in line for line in lines):
+        lines = ["; ".join(lines)]
+    if error is not None and len(_leaves(error)) > 1:
+        lines += [f"  {stable_text(inner)}" for inner in _leaves(error)]
+    if error is not None and places is not None and any(isinstance(one, trio.TooSlowError) for one in _leaves(error)):
+        lines += _cut_off(story.execution.schedule.steps, places)
+    return "\n".join(lines)
+
+
+def _waits_of(error: Deadlock, places: SourceLines | None) -> list[str]:
+    """Say who waits for what: those of a circle in its order, else all that do not just wait for their children."""
+    circle = circle_in(dict(error.waits_on))
+    words = dict(error.waiting)
+    tasks = circle[:-1] or [task for task, what in words.items() if not what.startswith("its nursery's")] or list(words)
+    found = []
+    for task in tasks:
+        what = words.get(task, "another task")
+        for other in sorted(words, key=len, reverse=True):
+            what = what.replace(f"held by {other} ", f"held by {who(other, places)} ")
+        found.append(f"{who(task, places)} waits for {what}{_which(task, places)}")
+    return found
+
+
+def _cut_off(steps: Sequence[Step], places: SourceLines) -> Iterator[str]:
+    """Say what the tasks waited for that were cancelled when the time was over."""
+    for index in sorted(places.cancelled):
+        task = steps[index].task
+        waited = max((step for step, path in places.waits if path == task and step < index), default=None)
+        words = "" if waited is None else places.waits[waited, task]
+        if words and not words.startswith("its nursery's"):
+            yield f"  until then {who(task, places)} waited for {words} at {places.of_steps.get(index)}"
+
+
+def _which(task: str, places: SourceLines | None) -> str:
+    """Name the primitive at which a task has stopped, if its last step says so."""
+    if places is None:
+        return ""
+    last = max((step for step, path in places.waits if path == task), default=None)
+    names = [name for resource, name in places.names.items() if (last, resource) in places.deeds]
+    return f" ({names[-1]})" if names else ""
 
 
 def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str, str]]:
@@ -231,9 +317,9 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
     error = execution.error
     found = []
     if error is not None:
-        # A stop's text lists what each task waits for.
+        # A stop's text lists what each task waits for; a group of one error is that error.
         is_stop = isinstance(error, SimulationStopped)
-        found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(error)))
+        found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(_alone(error))))
     for violation in violations:
         # A law's violation, too, has a text for people.
         is_told = isinstance(violation, str | AssertionError) or hasattr(violation, "law")
@@ -242,6 +328,17 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
     if error is None:
         found.append(("value", stable_text(execution.value)))
     return found
+
+
+def _alone(error: BaseException) -> BaseException:
+    leaves = _leaves(error)
+    return leaves[0] if len(leaves) == 1 else error
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
 
 
 def about(story: FailureStory, where: str) -> tuple[tuple[str, str], ...]:
@@ -268,115 +365,26 @@ def headline_of(story: FailureStory) -> str:
     if pattern is not None:
         return pattern.headline
     line = next(iter(_complaint(_findings(story.execution, story.violations)).splitlines()), "")
-    return line if len(line) <= _MOST_OF_A_HEADLINE else f"{line[: _MOST_OF_A_HEADLINE - 1]}…"
+    return _cut(line, _MOST_OF_A_HEADLINE)
 
 
 def _complaint(found: Sequence[tuple[str, str]]) -> str:
     return next((text for kind, text in found if kind != "value"), "the execution is wrong")
 
 
-def _replay_line(story: FailureStory) -> str:
-    """Give the call that runs the execution again."""
-    return f'sim.replay({story.program}, "{story.execution.schedule.short}"{story.arguments})'
+# ---------------------------------------------------------------------- once more
 
 
-def _leaves(error: BaseException) -> list[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
-        return [error]
-    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
-
-
-# ---------------------------------------------------------------------- which task waits for which
-
-
-def _wait_for_graph(error: Deadlock) -> list[str]:
-    edges = dict(error.waits_on)
-    lines = ["Wait-for graph:"]
-    lines += [f"    {task} -> {', '.join(others)}" for task, others in error.waits_on]
-    circle = circle_in(edges)
-    lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: a task waits for no other")
-    return lines
-
-
-# ---------------------------------------------------------------------- what decides
-
-
-def _why(story: FailureStory, passing: Execution) -> list[str]:
-    race = race_between(story.execution.schedule.steps, passing.schedule.steps)
-    lines = (
-        _race(race, story.places, ", track=" in story.arguments or bool(story.looked_into))
-        if race is not None
-        else [_no_race(story), ""]
-    )
-    mine, theirs = story.execution.schedule.tasks, passing.schedule.tasks
+def _schedules(story: FailureStory, width: int) -> list[str]:
+    """The nearest schedule that passes, with the part that differs in brackets."""
+    if story.passing is None:
+        return []
+    mine, theirs = story.execution.schedule.tasks, story.passing.schedule.tasks
     parting = parting_of(mine, theirs)
-    lines += [
-        f"The nearest schedule that passes parts from it at step {parting.before}:",
-        f"    fails   {_marked(mine, parting.before, parting.after)}",
-        f"    passes  {_marked(theirs, parting.before, parting.after)}",
+    return [
+        _cut(f"fails   {_marked(mine, parting.before, parting.after)}", width),
+        _cut(f"passes  {_marked(theirs, parting.before, parting.after)}", width),
     ]
-    return lines
-
-
-def _no_race(story: FailureStory) -> str:
-    """Say that no pair of accesses decides it, and where to look instead."""
-    if story.places is not None and story.places.cancelled:
-        return "No two accesses decide it. Look at what a task did not do that got Cancelled, and where it got it."
-    if story.looked_into or ", track=" in story.arguments:
-        return "No two accesses decide it. Look at the steps where the two schedules part."
-    return (
-        "No access that was reported decides it: what a step does to plain objects is seen where track= has its module "
-        "(track=True: the program's own)."
-    )
-
-
-def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]:
-    rows = []
-    for step, access in (race.first, race.second):
-        place = None if places is None else places.of_access(step.index, access.resource, access.write)
-        where = "" if place is None else f"{place}  {place.text}"
-        rows.append((f"step {step.index}", step.task, _told(access, places), where))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"The race: {_sentence(race, places)} In the other order it passes."]
-    if is_tracked and (said := _variable(race, places)):
-        lines.append(f"    {said}")
-    lines += [
-        "    " + "  ".join((*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]))
-        for row in rows
-    ]
-    return [*lines, ""]
-
-
-def _sentence(race: Race, places: SourceLines | None) -> str:
-    """Say which task did what before which other one did what, with functions and lines as far as they are known."""
-    told = []
-    for step, access in (race.first, race.second):
-        place, task = None, step.task
-        if places is not None:
-            place = places.of_access(step.index, access.resource, access.write)
-            function = places.functions.get(step.task)
-            task = step.task if function is None else f"{function} ({step.task})"
-        # A lock is taken or waited for, an event set or asked: it has no value to read.
-        has_value = access.resource[0] == "cell" or (
-            places is not None and any(resource == access.resource for _, resource, _ in places.values)
-        )
-        did = "touched" if not has_value else "wrote" if access.write else "read"
-        told.append((task, did, "" if place is None else f" (line {place.line})"))
-    (one, did, where), (other, other_did, other_where) = told
-    name = _told(race.first[1], places).partition(" ")[2].removeprefix("cell ")
-    return f"{one} {did} `{name}`{where} before {other} {other_did} it{other_where}."
-
-
-def _variable(race: Race, places: SourceLines | None) -> str:
-    """Say which variable of the source it is, who touches it, and where; "" when that is not known."""
-    name, said = "", []
-    for step, access in (race.first, race.second):
-        place = None if places is None else places.of_access(step.index, access.resource, access.write)
-        if place is None:
-            return ""
-        name = name or variable_at(place.path, place.line, access.resource) or ""
-        said.append(f"{'written' if access.write else 'read'} at {place} ({place.function} of {step.task})")
-    return f"{name} {', '.join(said)}" if name else ""
 
 
 def _marked(tasks: Sequence[str], before: int, after: int) -> str:
@@ -398,10 +406,77 @@ def _marked(tasks: Sequence[str], before: int, after: int) -> str:
     )
 
 
-# ---------------------------------------------------------------------- once more
+def _again(story: FailureStory, width: int, again: str | None) -> list[str]:
+    line = _replay_line(story) if again is None else again
+    if again is None and len(line) > 3 * width:
+        line = f"sim.replay({story.program}, failure.minimal{story.arguments})"
+    return ["Run it again:", f"    {line}"]
 
 
-def _again(story: FailureStory) -> list[str]:
+def _replay_line(story: FailureStory) -> str:
+    """Give the call that runs the execution again."""
+    return f'sim.replay({story.program}, "{story.execution.schedule.short}"{story.arguments})'
+
+
+# ---------------------------------------------------------------------- what a verbose one adds
+
+
+def _rest(story: FailureStory) -> list[str]:
+    error, schedule = story.execution.error, story.execution.schedule
+    parts = []
+    if schedule.named != schedule.short and len(schedule) <= _MOST_ROWS:
+        parts += [f"In short: {schedule.named}", ""]
+    if isinstance(error, Deadlock):
+        parts += [f"Deadlock: {error}", ""]
+        if error.waits_on:
+            parts += [*_wait_for_graph(error), ""]
+    return [*parts, *_as_a_test(story)]
+
+
+def _wait_for_graph(error: Deadlock) -> list[str]:
+    edges = dict(error.waits_on)
+    lines = ["Wait-for graph:"]
+    lines += [f"    {task} -> {', '.join(others)}" for task, others in error.waits_on]
+    circle = circle_in(edges)
+    lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: a task waits for no other")
+    return lines
+
+
+def _no_race(story: FailureStory) -> str:
+    """Say that no pair of accesses decides it, and where to look instead."""
+    if story.places is not None and story.places.cancelled:
+        return "No two accesses decide it. Look at what a task did not do that got Cancelled, and where it got it."
+    if story.looked_into or ", track=" in story.arguments:
+        return "No two accesses decide it. Look at the steps where the two schedules part."
+    return (
+        "No access that was reported decides it: what a step does to plain objects is seen where track= has its module "
+        "(track=True: the program's own)."
+    )
+
+
+def _race(story: FailureStory) -> str:
+    """Say which two accesses came the wrong way round, with their lines."""
+    race, places, said = story.race, story.places, []
+    if race is None:
+        return _no_race(story)
+    name = called(race.first[1].resource, places)
+    for step, access in (race.first, race.second):
+        place = None if places is None else places.of_access(step.index, access.resource, access.write)
+        # A lock is taken or waited for, an event set or asked: it has no value to read.
+        has_value = access.resource[0] == "cell" or (
+            places is not None and any(resource == access.resource for _, resource, _ in places.values)
+        )
+        did = "touched" if not has_value else "wrote" if access.write else "read"
+        line = "" if place is None else f" ({place})"
+        said.append((who(step.task, places), did, line))
+        if place is not None and place.path and name == "anything":
+            name = variable_at(place.path, place.line, access.resource) or name
+    (one, did, where), (other, other_did, other_where) = said
+    sentence = f"{one} {did} `{name}`{where} before {other} {other_did} it{other_where}."
+    return f"The race: {sentence} In the other order it passes."
+
+
+def _as_a_test(story: FailureStory) -> list[str]:
     choices = list(story.execution.choices)
     while choices and not choices[-1]:
         choices.pop()
@@ -410,10 +485,7 @@ def _again(story: FailureStory) -> list[str]:
     given = [str(choices)] * bool(choices) + [f"chance={stream}"] * bool(stream)
     policy = f"sim.Choices({', '.join(given)})"
     return [
-        "Run it again:",
-        f"    {_replay_line(story)}",
-        "",
-        "Or as a test, which a repair that moves checkpoints does not break:",
+        "As a test, which a repair that moves checkpoints does not break:",
         f"    def test_{_identifier(story.program)}_in_this_order() -> None:",
         f"        only = sim.Random({policy}, 1)",
         f"        report = sim.explore({story.program}, only{check}{story.arguments})",

@@ -19,7 +19,6 @@ from toolrt.sim.exploring._conclusion import report_of
 from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._judge import Check
-from toolrt.sim.exploring._names import named
 from toolrt.sim.exploring._outcomes import with_outcomes
 from toolrt.sim.exploring._progress import Budget, checked_seconds
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
@@ -27,6 +26,7 @@ from toolrt.sim.exploring._repeats import step_in_words, told_by
 from toolrt.sim.exploring._report import Report
 from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._temporal import needs_one_process, observing, together
+from toolrt.sim.exploring._told import tell
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
 from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_order
@@ -130,7 +130,7 @@ def _executed(job: Job, details: bool) -> Execution:
         job.places = SourceLines()
     execution = simulate(driver())
     if job.places is not None:
-        execution._notes = named(job.places).notes()
+        execution._notes = tell(job.places, execution).notes()
     return execution
 
 

@@ -6,6 +6,7 @@ no pattern has none.
 
 - *Lost update*: a task reads a variable, another writes it, and the first one writes it without a second look.
 - *Check-then-act*: the same, and what the first task reads decides an `if`, a `while` or a `match`.
+- *Read before write*: a task fails where it reads what another one has not written yet, and has where all is well.
 - *Lost wake-up*: a deadlock in which a task waits for what another one told before, when no task waited for it.
 - *Lock inversion*: a deadlock in which tasks wait in a circle, each for a lock that the next one holds.
 - *Leaked cancel*: a deadlock in which a task waits for what a task took that was cancelled, and has ended.  Or a task
@@ -22,28 +23,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import attrs
+import trio
 
 from toolrt.errors import Deadlock, SimulationStopped
-from toolrt.probe import Resource
+from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import CANCEL
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLine, SourceLines
-from toolrt.sim.programs.tracking._guard import variable_at
+from toolrt.sim.exploring._told import NO_VARIABLES, called, who
 from toolrt.trace import Step, race_between
 
 __all__ = ["FailurePattern", "circle_in", "pattern_of"]
 
 # Of longer schedules no race is looked for.
-_MOST_COMPARED = 4_000
+_MOST_COMPARED = 20_000
 
-# What has no name of its own is called by the task that made it, and a number.
-_MADE_BY = 2
+# Longer values are not told in a sentence.
+_MOST_OF_A_VALUE = 24
 
 # What a task takes and gives back.
 _TAKEN = ("Semaphore", "CapacityLimiter", "Lock", "StrictFIFOLock")
-
-# Primitives of Trio's, and what is no variable either.
-_NO_VARIABLES = (*_TAKEN, "Condition", "Event", "ParkingLot", "MemoryChannel", "Nursery", "CancelScope", "RunVar")
 
 # What Trio's primitives are called in the words of a deadlock, for those that another task tells of.
 _TOLD_OF = ("an Event", "a Condition")
@@ -53,12 +52,14 @@ _TOLD_OF = ("an Event", "a Condition")
 class FailurePattern:
     """A pattern, of what, and which steps show it."""
 
-    #: "lost update", "check-then-act", "lost wake-up", "lock inversion" or "leaked cancel".
+    #: "lost update", "check-then-act", "read before write", "lost wake-up", "lock inversion" or "leaked cancel".
     name: str
     #: What the program calls the variable or the primitive; "" for a circle of several.
     subject: str
     #: Who does what in which step.
     sentence: str
+    #: Those steps.
+    steps: tuple[int, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -75,28 +76,49 @@ def pattern_of(execution: Execution, passing: Execution | None, places: SourceLi
         places: its source lines; without them no check is told from another look.
     """
     error, steps = execution.error, execution.schedule.steps
-    if isinstance(error, Deadlock) and (found := _inversion(error)):
+    if isinstance(error, Deadlock) and (found := _inversion(error, places)):
         return found
-    if passing is None or max(len(steps), len(passing.schedule.steps)) > _MOST_COMPARED:
+    if len(steps) > _MOST_COMPARED or (passing is not None and len(passing.schedule.steps) > _MOST_COMPARED):
         return None
-    two = _Two(steps, passing.schedule.steps, places)
+    two = _Two(steps, steps if passing is None else passing.schedule.steps, places, passing is not None)
     if isinstance(error, Deadlock):
-        return _told_too_early(error, two) or _told_between(error, two) or _leaked(error, two)
-    return None if isinstance(error, SimulationStopped) else _stale(two) or _kept_back(two)
+        return None if passing is None else _of_deadlock(error, two)
+    if isinstance(error, SimulationStopped):
+        return None
+    if passing is None:
+        return _stale(two)
+    return _too_early(two) or _stale(two) or (None if _is_out_of_time(error) else _kept_back(two))
+
+
+def _of_deadlock(error: Deadlock, two: _Two) -> FailurePattern | None:
+    return _told_too_early(error, two) or _told_between(error, two) or _leaked(error, two)
+
+
+def _is_out_of_time(error: BaseException | None) -> bool:
+    """Say whether a deadline ended it: what is cancelled then had hung before."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_out_of_time, error.exceptions))
+    return isinstance(error, trio.TooSlowError)
 
 
 class _Two:
     """The steps of the failing schedule, and where each stands in the one that passes."""
 
-    def __init__(self, steps: Sequence[Step], others: Sequence[Step], places: SourceLines | None) -> None:
+    def __init__(
+        self, steps: Sequence[Step], others: Sequence[Step], places: SourceLines | None, passes: bool = True
+    ) -> None:
         self.steps = steps
         self.others = others
         self.places = places
+        #: Whether there is one that passes; else `others` are the steps themselves.
+        self.passes = passes
         there = {key: index for index, key in enumerate(_numbered(others))}
         self._there = [there.get(key) for key in _numbered(steps)]
 
     def is_between(self, first: Step, middle: Step, last: Step) -> bool:
         """Say whether `middle` stands between the two in the passing schedule too."""
+        if not self.passes:
+            return False
         one, two, three = (self._there[step.index] for step in (first, middle, last))
         return one is not None and two is not None and three is not None and one < two < three
 
@@ -110,7 +132,7 @@ class _Two:
 
 
 def _stale(two: _Two) -> FailurePattern | None:
-    race = race_between(two.steps, two.others)
+    race = race_between(two.steps, two.others) if two.passes else None
     if race is not None:
         return _stale_in(race.first[1].resource, two)
     # The pair that decides began before the schedules part.  Of several variables none is picked.
@@ -121,7 +143,7 @@ def _stale(two: _Two) -> FailurePattern | None:
 
 def _stale_in(resource: Resource, two: _Two) -> FailurePattern | None:
     """Find a task that writes what another one has written since it looked, which it has not when all is well."""
-    if resource[0] in _NO_VARIABLES:
+    if resource[0] in NO_VARIABLES or resource == ANYTHING:
         return None
     touching = [step for step in two.steps if _touched(step, resource)]
     for place, acts in enumerate(touching):
@@ -137,20 +159,55 @@ def _stale_in(resource: Resource, two: _Two) -> FailurePattern | None:
 def _stale_pattern(
     resource: Resource, looked: Step, changed: Step, acts: Step, places: SourceLines | None
 ) -> FailurePattern | None:
-    task, subject = looked.task, _called(resource, places, looked)
+    task, subject = who(looked.task, places), _subject(resource, places)
     reads_first = False in _touched(acts, resource) and not _write_first(acts, resource, places)
-    began = f"in step {looked.index}; {changed.task} writes it in step {changed.index}; {task} writes it in step"
+    seen, put = _value(looked, resource, False, places), _value(changed, resource, True, places)
+    began = (
+        f"{subject}{f' = {seen}' if seen else ''} in step {looked.index}; {who(changed.task, places)} writes "
+        f"{put or 'it'} in step {changed.index}; {task} writes it in step {acts.index}"
+    )
+    steps = looked.index, changed.index, acts.index
     if _decides(_place(looked, resource, places)):
         if reads_first and _decides(_place(acts, resource, places)):
             return None
-        return FailurePattern(
-            "check-then-act", subject, f"{task} checks {subject} {began} {acts.index}, as if nothing had changed"
-        )
+        return FailurePattern("check-then-act", subject, f"{task} checks {began}, as if nothing had changed", steps)
     if reads_first:
         return None
-    return FailurePattern(
-        "lost update", subject, f"{task} reads {subject} {began} {acts.index}, from what it read before"
-    )
+    return FailurePattern("lost update", subject, f"{task} reads {began}, from what it read before", steps)
+
+
+def _value(step: Step, resource: Resource, write: bool, places: SourceLines | None) -> str:
+    text = "" if places is None else places.values.get((step.index, resource, write), "")
+    return text if len(text) <= _MOST_OF_A_VALUE else ""
+
+
+def _too_early(two: _Two) -> FailurePattern | None:
+    """A task raises in a step that reads what another one writes before it where all is well."""
+    if two.places is None:
+        return None
+    for index in sorted(two.places.raised):
+        failed = two.steps[index]
+        for access in reversed(failed.accesses):
+            resource = access.resource
+            if access.write or resource[0] in NO_VARIABLES or resource == ANYTHING:
+                continue
+            earlier = any(True in _touched(step, resource) for step in two.steps[:index])
+            reads = next((at for at, step in enumerate(two.others) if _reads_first(step, failed, resource)), None)
+            writer = next((step for step in two.others[:reads] if True in _touched(step, resource)), None)
+            if earlier or reads is None or writer is None or writer.task == failed.task:
+                continue
+            subject = _subject(resource, two.places)
+            line = _place(failed, resource, two.places)
+            sentence = (
+                f"{who(failed.task, two.places)} reads {subject} in step {index}{f' ({line})' if line else ''}, before "
+                f"{who(writer.task, two.places)} has written it"
+            )
+            return FailurePattern("read before write", subject, sentence, (index,))
+    return None
+
+
+def _reads_first(step: Step, failed: Step, resource: Resource) -> bool:
+    return step.task == failed.task and False in _touched(step, resource)
 
 
 def _read_last(step: Step, resource: Resource, places: SourceLines | None) -> bool:
@@ -184,7 +241,7 @@ def _decides(place: SourceLine | None) -> bool:
 # ---------------------------------------------------------------------- deadlocks
 
 
-def _inversion(error: Deadlock) -> FailurePattern | None:
+def _inversion(error: Deadlock, places: SourceLines | None) -> FailurePattern | None:
     circle = circle_in(dict(error.waits_on))
     words = dict(error.waiting)
     held = [
@@ -193,8 +250,15 @@ def _inversion(error: Deadlock) -> FailurePattern | None:
     ]
     if not held or not all(held):
         return None
-    said = "; ".join(f"{task} waits for {words[task]}" for task in circle[:-1])
-    return FailurePattern("lock inversion", "", f"deadlock: {said}")
+    last = {path: step for step, path in ({} if places is None else places.waits)}
+    told = []
+    for task, holder in pairwise(circle):
+        what = words[task].partition(" held by ")[0]
+        made = [] if places is None else [one for one in places.deeds if one[0] == last.get(task) and one[1][0] in what]
+        name = called(made[-1][1], places) if made else what
+        told.append(f"{who(task, places)} waits for {name}, held by {who(holder, places)}")
+    steps = tuple(sorted(last[task] for task in circle[:-1] if task in last))
+    return FailurePattern("lock inversion", "", "; ".join(told), steps)
 
 
 def circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
@@ -231,12 +295,13 @@ def _told_too_early(error: Deadlock, two: _Two) -> FailurePattern | None:
                 if ".notify" not in text:
                     waits.add(told.task)
                 elif not waits and told.task != task and two.comes_later(told, parked):
-                    subject = _called(resource, two.places, parked)
+                    subject = _subject(resource, two.places)
                     return FailurePattern(
                         "lost wake-up",
                         subject,
-                        f"{told.task} notifies {subject} in step {told.index}, when no task waits for it; {task} "
-                        f"begins to wait in step {parked.index}",
+                        f"{who(told.task, two.places)} notifies {subject} in step {told.index}, when no task waits "
+                        f"for it; {who(task, two.places)} begins to wait in step {parked.index}",
+                        (told.index, parked.index),
                     )
     return None
 
@@ -251,12 +316,14 @@ def _told_between(error: Deadlock, two: _Two) -> FailurePattern | None:
                 continue
             for changed in two.steps[looked.index + 1 : parked.index]:
                 if True in _touched(changed, resource) and two.comes_later(changed, parked):
-                    subject = _called(resource, two.places, looked)
+                    subject = _subject(resource, two.places)
                     return FailurePattern(
                         "lost wake-up",
                         subject,
-                        f"{task} checks {subject} in step {looked.index}; {changed.task} writes it in step "
-                        f"{changed.index}; {task} begins to wait in step {parked.index}",
+                        f"{who(task, two.places)} checks {subject} in step {looked.index}; "
+                        f"{who(changed.task, two.places)} writes it in step {changed.index}; "
+                        f"{who(task, two.places)} begins to wait in step {parked.index}",
+                        (looked.index, changed.index, parked.index),
                     )
     return None
 
@@ -278,12 +345,14 @@ def _leaked(error: Deadlock, two: _Two) -> FailurePattern | None:
                 for steps in (two.others, two.steps)
             )
             if later and cancels and cancels[0] < later[-1] and touches > here:
-                subject = _called(resource, two.places, parked)
+                subject = _subject(resource, two.places)
                 return FailurePattern(
                     "leaked cancel",
                     subject,
-                    f"{taken.task} takes {subject} in step {taken.index}, is cancelled in step {cancels[0]}, and does "
-                    f"not give it back; {task} waits for it from step {parked.index} on",
+                    f"{who(taken.task, two.places)} takes {subject} in step {taken.index}, is cancelled in step "
+                    f"{cancels[0]}, and does not give it back; {who(task, two.places)} waits for it from step "
+                    f"{parked.index} on",
+                    (taken.index, cancels[0], parked.index),
                 )
     return None
 
@@ -295,7 +364,7 @@ def _kept_back(two: _Two) -> FailurePattern | None:
     found = []
     for task, at in {two.steps[index].task: index for index in sorted(two.places.cancelled)}.items():
         for resource in dict.fromkeys(each.resource for step in two.steps[:at] for each in step.accesses if each.write):
-            if resource[0] in _NO_VARIABLES:
+            if resource[0] in NO_VARIABLES:
                 continue
             here, there = (
                 [step.index for step in steps if step.task == task and True in _touched(step, resource)]
@@ -306,13 +375,14 @@ def _kept_back(two: _Two) -> FailurePattern | None:
             )
             if not here or here[-1] >= at or len(there) <= len(here) or reader is None:
                 continue
-            subject, place = _called(resource, two.places, reader), two.places.of_steps.get(at)
+            subject, place = called(resource, two.places), two.places.of_steps.get(at)
             where = "" if place is None else f" at {place}"
             sentence = (
-                f"{task} writes {subject} in step {here[-1]}, gets Cancelled in step {at}{where}, and does not write "
-                f"it again; {reader.task} reads it in step {reader.index}"
+                f"{who(task, two.places)} writes {subject} in step {here[-1]}, gets Cancelled in step {at}{where}, and "
+                f"does not write it again; {who(reader.task, two.places)} reads it in step {reader.index}"
             )
-            found.append(FailurePattern("leaked cancel", subject, sentence))
+            steps = here[-1], at, reader.index
+            found.append(FailurePattern("leaked cancel", subject, sentence, steps))
     return found[0] if len(found) == 1 else None
 
 
@@ -356,16 +426,6 @@ def _place(step: Step, resource: Resource, places: SourceLines | None) -> Source
     return None if places is None else places.of_access(step.index, resource, False)
 
 
-def _called(resource: Resource, places: SourceLines | None, step: Step) -> str:
-    """Give the program's own name for `resource`, as far as it is known."""
-    if places is not None:
-        if name := places.called(resource):
-            return name
-        place = places.of_access(step.index, resource, False) or places.of_access(step.index, resource, True)
-        plain = None if place is None else variable_at(place.path, place.line, resource)
-        if plain and resource[0] not in ("cell", "watched"):
-            return plain
-    if resource[0] in ("cell", "watched"):
-        return " ".join(map(str, resource[1:]))
-    kind, *rest = map(str, resource)
-    return f"a {kind} that {rest[0]} made" if len(rest) == _MADE_BY else " ".join((kind, *rest))
+def _subject(resource: Resource, places: SourceLines | None) -> str:
+    """Give the program's own name for `resource`, without its kind."""
+    return called(resource, places).removeprefix(f"{resource[0]} ")

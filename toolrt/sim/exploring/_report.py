@@ -23,11 +23,11 @@ from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._compare import passing_beside
 from toolrt.sim.exploring._explain import FailureStory, about, explain, headline_of
 from toolrt.sim.exploring._judge import Check, Judgement, judge
-from toolrt.sim.exploring._names import named
 from toolrt.sim.exploring._repairs import Repair, repairs_of
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._reproduction import Reproduction, reproduce
 from toolrt.sim.exploring._shrink import fewer_preemptions
+from toolrt.sim.exploring._told import tell
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.programs.given._constraints import Constraint
@@ -142,20 +142,25 @@ class Failure:
         """
         return self._simplest[0].schedule
 
-    def explain(self) -> str:
-        """Show the minimal schedule step by step, what is wrong, what decides it, and how to run it again.
+    def explain(
+        self, verbose: bool = False, *, again: str | None = None, more: Sequence[str] = (), heads: int = 0
+    ) -> str:
+        """Give in at most 20 lines what went wrong and why, in the minimal schedule.
 
-        What decides it is the pair of accesses that came the wrong way round, with their source lines, the difference
-        to the nearest schedule that passes, and for a deadlock which task waits for which.
+        These are the pattern in a sentence, what is wrong, the steps on which that depends with values and source
+        lines, the nearest schedule that passes, and what runs it again.  Lines are as wide as the terminal, 60 to 200
+        letters.
+
+        Args:
+            verbose: adds every step, who waits for whom, the race, and a test that fails as long as the bug is there.
+            again: what runs it again, where that is not `toolrt.sim.replay`.
+            more: lines that are to stand before that, such as repairs.
+            heads: how many lines of the screen something else takes.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
-        return self._explanation
-
-    @cached_property
-    def _explanation(self) -> str:
-        return explain(self._told)
+        return explain(self._told, verbose, again, more, heads)
 
     @cached_property
     def _told(self) -> FailureStory:
@@ -188,7 +193,7 @@ class Failure:
         """
         places = SourceLines()
         again, _ = simulate(self._run(Choices(execution.choices), places, program))
-        return named(places), again if again.choices == execution.choices else None
+        return tell(places, again), again if again.choices == execution.choices else None
 
     def _story(
         self,
