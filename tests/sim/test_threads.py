@@ -136,7 +136,7 @@ def _outcomes(program: Callable[[], Awaitable[Any]], order: str, strategy: Any =
 
 
 def _explored(program: Callable[[], Awaitable[Any]], order: str) -> set[Any]:
-    return _outcomes(program, order, sim.Random(sim.RandomWalk(0), 300) if program in _LARGE else None)
+    return _outcomes(program, order, sim.Random(sim.RandomWalk(0), 150) if program in _LARGE else None)
 
 
 @pytest.mark.parametrize("order", _ORDERS)
