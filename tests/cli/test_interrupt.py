@@ -152,7 +152,7 @@ def test_interrupted_explore_reports_what_it_saw(
     before = signal.getsignal(signal.SIGINT)
     ended = toolrt("explore", response, "--workspace", shop, "--executions", 50)
     assert ended.code == 130
-    assert "PASS: sampled(n=3" in ended.out
+    assert "INTERRUPTED: sampled(n=3" in ended.out
     assert "the sample is smaller than asked for" in ended.out
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -40,7 +40,7 @@ def test_litmus_shows_a_program(toolrt: Any) -> None:
         "4 x 1   the bug",
         "2 x 2",
         ">2  main.1 add  reads counter = 0",
-        "main main.0 main.1*2 main.0 main",
+        'sim.replay(LITMUS["lost_update_2x1"].program, "main main.0 main.1*2 main.0 main")  # from toolrt.teaching',
         "PASS",
     ):
         assert words in ended.out

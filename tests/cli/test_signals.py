@@ -139,7 +139,7 @@ def test_asked_to_end_an_exploration_reports_what_it_saw(
     monkeypatch.setattr(_experiment.Experiment, "check", asking)
     ended = toolrt("explore", response, "--workspace", shop, "--executions", 50)
     assert ended.code == {"SIGTERM": 143, "SIGHUP": 129}[name]
-    assert "PASS: sampled(n=3" in ended.out
+    assert "INTERRUPTED: sampled(n=3" in ended.out
     assert signal.getsignal(number) is signal.SIG_DFL
 
 

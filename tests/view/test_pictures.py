@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
@@ -49,6 +50,33 @@ def test_picture_is_as_it_was(name: str) -> None:
     if os.environ.get("TOOLRT_RENEW"):
         (GOLDEN / name).write_text(drawn, encoding="utf-8")
     assert drawn == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_pictures_of_a_failure_say_what_its_story_says() -> None:
+    """They are drawn from the execution made again, with the plain objects seen; nobody has to ask for details."""
+
+    async def program() -> int:
+        stock = {"tea": 0}
+
+        async def add() -> None:
+            seen = stock["tea"]
+            await trio.lowlevel.checkpoint()
+            stock["tea"] = seen + 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add)
+            nursery.start_soon(add)
+        return stock["tea"]
+
+    failure = sim.explore(program, sim.DPOR(), lambda execution: execution.value == 2, track=True).failures[0]
+    untracked = sim.explore(program, None, lambda execution: execution.value == 2, 50).failures[0]
+    for one in (failure, untracked, failure.execution):
+        drawn = view.text(one)
+        assert "reads stock['tea'] = 0" in drawn
+        assert "writes stock['tea'] 1 -> 1" in drawn
+        assert "stock['tea'] 1 -&gt; 1" in html.unescape(view.svg(one)).replace("->", "-&gt;")
+        assert "stock['tea'] 1 -> 1" in view.chrome(one)
+        assert "stock[#39;tea#39;]" in view.mermaid(one)
 
 
 def test_svg_is_a_picture_in_a_notebook() -> None:
@@ -117,10 +145,12 @@ def test_every_picture_can_be_drawn(draw: Callable[..., str], name: str) -> None
 
 
 def test_execution_and_failure_are_drawn_like_their_traces() -> None:
-    """Whatever has a trace may be given for it."""
+    """Whatever has a trace may be given for it: a failure for the one that is made again with lines and values."""
     report = sim.explore(traces.lost_update, sim.Exhaustive(), lambda execution: execution.value == 2)
     failure = report.failures[0]
-    assert view.text(failure) == view.text(failure.execution) == view.text(failure.trace)
+    assert view.text(failure) == view.text(failure.execution) == view.text(failure.detailed())
+    execution = sim.run(traces.lost_update)
+    assert view.text(execution) == view.text(execution.trace)
 
 
 @pytest.mark.parametrize("draw", [view.text, view.svg, view.mermaid])

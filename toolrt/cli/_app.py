@@ -136,7 +136,8 @@ def _dispatched(given: Sequence[str]) -> int:
             [STANDARD_INPUT if argument == "-" else argument for argument in given]
         )
     except CycloptsError as error:
-        complain(f"{_said_of(error)}. See toolrt --help.")
+        command = f" {given[0]}" if given and given[0] in _COMMANDS else ""
+        complain(f"{_said_of(error)}. See toolrt{command} --help.")
         return Exit.USAGE
     except InternalError:
         traceback.print_exc()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Race, Step, Trace, parting_of, race_between
-from toolrt.view._columns import done_in, resource_text
+from toolrt.view._columns import done_in, names_in, resource_text
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
@@ -84,7 +84,7 @@ def _of_steps(one: Trace, two: Trace, names: list[str]) -> Iterator[str]:
         yield f"… and so on to step {end - 1}"
     race = race_between(one.steps, two.steps)
     if race is not None:
-        yield _race(race, names)
+        yield _race(race, names, names_in(one))
 
 
 def _touched_otherwise(one: Trace, two: Trace, names: list[str]) -> Iterator[str]:
@@ -102,10 +102,10 @@ def _told(trace: Trace, step: Step) -> str:
     return one_line(f"{step.task} {done_in(step, trace)}", 90)
 
 
-def _race(race: Race, names: list[str]) -> str:
+def _race(race: Race, names: list[str], called: Mapping[str, str]) -> str:
     (first, left), (second, right) = race.first, race.second
-    before = f"{first.task} {'writes' if left.write else 'reads'} {resource_text(left.resource)}"
-    after = f"{second.task} {'writes' if right.write else 'reads'} {resource_text(right.resource)}"
+    before = f"{first.task} {'writes' if left.write else 'reads'} {resource_text(left.resource, called)}"
+    after = f"{second.task} {'writes' if right.write else 'reads'} {resource_text(right.resource, called)}"
     return f"the race: {one_line(before, 80)} before {one_line(after, 80)} in {names[0]}, after it in {names[1]}"
 
 

@@ -26,7 +26,7 @@ from toolrt.events import (
 from toolrt.trace import Trace, TraceEvent
 from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, checked_by, label_of
-from toolrt.view._columns import column_of, columns_of, resource_text
+from toolrt.view._columns import column_of, columns_of, names_in, resource_text
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
@@ -116,6 +116,7 @@ def _tasks(trace: Trace) -> tuple[list[str], list[str]]:
     names = {task: f"task{number}" for number, task in enumerate(tasks)}
     participants = [f"participant {name} as {_safe(task)}" for task, name in names.items()] or ["participant none"]
     resources: dict[str, str] = {}
+    called = names_in(trace)
     messages: list[str] = []
     wakes: dict[int, list[int]] = {}
     for edge in trace.edges:
@@ -126,7 +127,7 @@ def _tasks(trace: Trace) -> tuple[list[str], list[str]]:
         for cause in wakes.get(step.index, ()):
             messages.append(f"{names[column_of(trace.steps[cause].task)]}-){name}: wakes")
         for access in step.accesses:
-            text = resource_text(access.resource)
+            text = resource_text(access.resource, called)
             if text not in resources:
                 resources[text] = f"thing{len(resources)}"
                 participants.append(f"participant {resources[text]} as {_safe(text)}")

@@ -17,12 +17,15 @@ class HasTrace(Protocol):
 
 
 def trace_of(source: Trace | HasTrace, what: str) -> Trace:
-    """Give the trace of `source`.
+    """Give the trace of `source`; of a failure the one that was made again with lines and values.
 
     Raises:
         DefinitionRefused: it is no trace and has none.
     """
-    trace = source if isinstance(source, Trace) else getattr(source, "trace", None)
+    detailed = getattr(source, "detailed", None)
+    trace = (
+        source if isinstance(source, Trace) else detailed() if callable(detailed) else getattr(source, "trace", None)
+    )
     if not isinstance(trace, Trace):
         raise DefinitionRefused(what, "a Trace, or what has one (an execution, a failure)", source)
     return trace

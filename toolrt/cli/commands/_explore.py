@@ -253,7 +253,10 @@ def _page(exploration: Exploration, failure: _Kept | None, name: str) -> view.Pa
 def _print_report(exploration: Exploration, screen: Screen) -> None:
     report = exploration.report
     style = {sim.PASS: "bold green", sim.FAIL: "bold red"}.get(report.verdict, "bold yellow")
-    screen.say(f"{report.verdict.name}: {report.claim}", style)
+    if exploration.interrupted and report.verdict is sim.PASS:
+        screen.say(f"INTERRUPTED: {report.claim}, none of them fails", "bold yellow")
+    else:
+        screen.say(f"{report.verdict.name}: {report.claim}", style)
     endings = sorted(report.outcomes.items(), key=lambda item: -item[1])
     for ending, count in endings[:_ENDINGS]:
         screen.say(f"{count:,} x {_in_words(ending)}", indent=2)

@@ -7,6 +7,7 @@ found a bug, or is one.  With ``--generated`` the examples are under test instea
 
 from __future__ import annotations
 
+import difflib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,10 @@ _FEW = 3
 
 # What is run unless told otherwise: schedules of each workload, calls in a batch, and samples of random examples.
 _EXECUTIONS, _CALLS, _SEEDS = 40, 2, 5
+
+
+#: Of a name so many letters are compared with those of mutants.
+_MOST_COMPARED = 200
 
 
 def laws(
@@ -215,10 +220,9 @@ def _mutants_named(names: Sequence[str] | None) -> list[invariants.Mutant]:
                 raise InputRefused(f"--mutant {name}", why, "Name what toolrt.invariants.Mutant(...) has made.")
             yours.append(mutant)
         elif name not in invariants.MUTANTS:
-            known = ", ".join(invariants.MUTANTS)
-            raise InputRefused(
-                "--mutant", f"no mutant is called {name!r}", f"Name your own MODULE:NAME, or one of: {known}."
-            )
+            near = difflib.get_close_matches(name[:_MOST_COMPARED], invariants.MUTANTS, n=3, cutoff=0.4)
+            meant = f"Did you mean {' or '.join(map(repr, near))}?" if near else "`toolrt laws` names all of them."
+            raise InputRefused("--mutant", f"no mutant is called {name!r}", f"{meant} Your own is MODULE:NAME.")
     return [one for name, one in invariants.MUTANTS.items() if names is None or name in names] + yours
 
 

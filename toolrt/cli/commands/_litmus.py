@@ -187,7 +187,9 @@ def _show(program: Litmus, most: int, screen: Screen) -> Verified:
     if one.failure is not None:
         screen.say()
         screen.say("The simplest schedule found that goes wrong:", "bold")
-        for line in one.failure.explain().splitlines():
+        named, schedule = f'LITMUS["{program.name}"].program', one.failure.minimal.short
+        again = f'sim.replay({named}, "{schedule}"{_settings_of(program)})  # from toolrt.teaching.litmus import LITMUS'
+        for line in one.failure.explain(again=again, heads=1).splitlines():
             screen.say(on_one_line(line), indent=2)
     screen.say()
     _print_problems(one, screen)
@@ -195,13 +197,16 @@ def _show(program: Litmus, most: int, screen: Screen) -> Verified:
     return one
 
 
+def _settings_of(program: Litmus) -> str:
+    """What a replay of it takes besides, as a caller writes it."""
+    return "".join(f", {name}={value!r}" for name, value in program.settings.items() if value not in ("any", False))
+
+
 def _page(program: Litmus, one: Verified) -> view.Page:
     """A schedule that goes wrong beside the nearest one that does not; where none does, the simplest one."""
     named = f'LITMUS["{program.name}"].program'
     if one.failure is None:
-        meant = "".join(
-            f", {name}={value!r}" for name, value in program.settings.items() if value not in ("any", False)
-        )
+        meant = _settings_of(program)
         execution = sim.run(program.program, sim.Choices(), details=True, **program.settings)
         about = [
             ("PASS", one.claim) if one.ok else ("FAIL", one.problems[0]),

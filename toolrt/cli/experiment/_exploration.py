@@ -25,6 +25,11 @@ from toolrt.sim.exploring._executors import ClusterClient
 #: So many schedules are run twice, for the law that one schedule has one trace.
 _TWICE = 10
 
+#: The first execution is the slowest, as all is new to it, and those that are run twice come next.  So the time of
+#: these is measured, unless the first takes so many seconds.
+_MEASURED = range(_TWICE + 1, _TWICE + 9)
+_LONG = 0.5
+
 #: Wall seconds between two lines of progress on a terminal.
 _TICK = 0.2
 
@@ -68,6 +73,8 @@ class Exploration(sim.Search):
         self._earlier = 0
         # Executions so far in this process.
         self._judged = 0
+        # Behind which execution the measured ones begin, and when that was; None: none are measured.
+        self._since: tuple[int, float] | None = None
         # Not while a simpler schedule is looked for.
         self._exploring = True
         self._began = 0.0
@@ -180,8 +187,7 @@ class Exploration(sim.Search):
         found = self.experiment.check(execution, twice)
         self._judged += 1
         now = time.perf_counter()
-        if self._judged == 1 and execution.index == 0:
-            self._estimate(len(execution.choices), now - self._began)
+        self._measure(execution, now)
         if self._is_divided:
             return found
         if self._screen.is_live and now - self._drawn > _TICK:
@@ -201,8 +207,24 @@ class Exploration(sim.Search):
     def _draw_count(self, executions: int) -> None:
         self._screen.draw(f"{executions:,} of {counted(self._executions, 'execution')}")
 
+    def _measure(self, execution: sim.Execution, now: float) -> None:
+        """Measure one execution: the first where it is a long one or all there is to go by, else some of the later."""
+        if self._judged == 1 and execution.index == 0:
+            took = now - self._began
+            if took > min(_LONG, self.seconds / 4) or self._executions < _MEASURED.stop or self._is_divided:
+                self._estimate(len(execution.choices), took)
+            else:
+                self._since = 0, now
+        elif self._since is not None:
+            index, began = self._since
+            if execution.index == _MEASURED.stop or now - self._began > self.seconds / 4:
+                self._estimate(len(execution.choices), (now - began) / (execution.index - index))
+                self._since = None
+            elif execution.index == _MEASURED.start:
+                self._since = execution.index, now
+
     def _estimate(self, steps: int, seconds: float) -> None:
-        """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
+        """Say how long all would take if each takes so many `seconds`."""
         predicted = seconds * self._executions / self.jobs
         text = f"one execution: {counted(steps, 'step')}, {seconds:,.3f} s"
         if predicted > self.seconds:

@@ -138,7 +138,12 @@ class Primitives:
         return self._names.get(id(thing))
 
     def known(self, thing: Any) -> Resource | None:
-        """Give what `thing` is called, wherever it was made; None: it has no name, and gets none."""
+        """Give what `thing` is called, wherever it was made; None: it has no name, and gets none.
+
+        The ends of a memory channel are called as what they share.
+        """
+        if isinstance(thing, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
+            thing = thing._state
         return self._names.get(id(thing)) or self._outside.get(id(thing))
 
     def is_fresh(self, scope: Any) -> bool:

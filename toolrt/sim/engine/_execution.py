@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from toolrt._plain import counted, frozen
+from toolrt.errors import NotSimulated
 from toolrt.probe import Resource
 from toolrt.sim._paths import ROOT
 from toolrt.sim._schedule import Schedule
@@ -65,6 +66,8 @@ class Execution:
         self._stopped = stopped
         #: What `details` collected, for the trace's notes.
         self._notes: Mapping[str, Any] = {}
+        #: Gives the trace with details: set where it stands in a failure, which can be run again.
+        self._again: Callable[[], Trace] | None = None
 
     def _steps(self, with_causes: bool) -> tuple[Step, ...]:
         return tuple(
@@ -98,6 +101,18 @@ class Execution:
     def trace(self) -> Trace:
         """Everything observed, up to the moment the execution ended."""
         return Trace(self._raw_events, lambda: self._steps(with_causes=True), self._meta(), self._notes)
+
+    def detailed(self) -> Trace:
+        """Give the trace with lines and values: of an execution that failed it is made again, of others as it is.
+
+        Checkpoint: never.
+        """
+        if self._again is None or self._notes:
+            return self.trace
+        try:
+            return self._again()
+        except NotSimulated:
+            return self.trace
 
     @property
     def choices(self) -> tuple[int, ...]:

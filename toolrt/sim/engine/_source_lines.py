@@ -52,6 +52,9 @@ _MOST_FRAMES = 12
 # Of so many tasks is noted at each step what they wait for.
 _MOST_WAITING = 20
 
+# Code that has a frame of its own and belongs to the function around it.
+_WITHIN = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
+
 # Of a task's name, if the program gave it one, so many letters are kept.
 _MOST_OF_A_NAME = 40
 
@@ -244,6 +247,8 @@ class SourceLines(trio.abc.Instrument):
             frame = None if is_loop(frame) else frame.f_back
         if held is not None:
             self._note_held(key, held)
+        while frame is not None and frame.f_code.co_name in _WITHIN:
+            frame = frame.f_back
         if frame is None:
             return
         self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))

@@ -35,8 +35,6 @@ _MOST_PARTS = 50
 # Stands before the name of a channel's sending end: both ends are one thing to the schedule, and two to the program.
 _SENDS = ">"
 
-_CHANNELS = (trio.MemorySendChannel, trio.MemoryReceiveChannel)
-
 
 @attrs.frozen
 class Held:
@@ -105,7 +103,7 @@ class Variables:
     def _note(self, name: str, value: Any, rank: int, known: Callable[[Any], Resource | None]) -> None:
         thing, resource = self._things.get(id(value), (None, None))
         if resource is None or thing is not value:
-            resource = known(value._state if isinstance(value, _CHANNELS) else value)
+            resource = known(value)
         if resource is not None:
             name = _SENDS + name if isinstance(value, trio.MemorySendChannel) else name
             names = self._names.setdefault(resource, {})

@@ -93,8 +93,11 @@ class Failure:
         #: The execution itself.
         self.execution = execution
         self._judgement = judgement
+        # Executions that were run once more with their source lines.
+        self._noted: dict[tuple[int, int], tuple[Program, Execution, SourceLines, Execution | None]] = {}
         #: The report that it stands in, and what explores its program again under constraints; None: not known.
         self.found_by: tuple[Report, Callable[[Sequence[Constraint]], Report]] | None = None
+        execution._again = lambda: self._detailed(execution)
 
     @property
     def error(self) -> BaseException | None:
@@ -130,6 +133,13 @@ class Failure:
     def trace(self) -> Trace:
         """The trace as it was found."""
         return self.execution.trace
+
+    def detailed(self) -> Trace:
+        """The trace as it was found, made again with lines and values: what pictures are drawn from.
+
+        Checkpoint: never.
+        """
+        return self.execution.detailed()
 
     @property
     def minimal(self) -> Schedule:
@@ -186,14 +196,25 @@ class Failure:
             return story
         return attrs.evolve(story, execution=failing, passing=other, places=places, looked_into=tuple(modules))
 
+    @cached_property
+    def _seen_program(self) -> Program:
+        """The program, with the plain objects seen that its story needs."""
+        modules = self._told.looked_into
+        return self._tracking(modules) if modules and self._tracking is not None else self._program
+
     def _with_places(self, program: Program, execution: Execution) -> tuple[SourceLines, Execution | None]:
         """Run `execution` once more with its source lines; None: it took another course.
 
         Only now are they collected: while exploring, that would slow every execution.
         """
-        places = SourceLines()
-        again, _ = simulate(self._run(Choices(execution.choices), places, program))
-        return tell(places, again), again if again.choices == execution.choices else None
+        key = id(program), id(execution)
+        if key not in self._noted:
+            places = SourceLines()
+            again, _ = simulate(self._run(Choices(execution.choices), places, program))
+            is_same = again.choices == execution.choices
+            # Kept with what it is about, so that their ids stay theirs.
+            self._noted[key] = program, execution, tell(places, again), again if is_same else None
+        return self._noted[key][2:]
 
     def _story(
         self,
@@ -262,13 +283,11 @@ class Failure:
             NotSimulated: asked for inside a running Trio loop.
         """
         failing, passing = self._simplest[0], self._passing
-        modules = self._told.looked_into
-        program = self._tracking(modules) if modules and self._tracking is not None else self._program
-        return self._detailed(program, failing), None if passing is None else self._detailed(program, passing)
+        return self._detailed(failing), None if passing is None else self._detailed(passing)
 
-    def _detailed(self, program: Program, execution: Execution) -> Trace:
+    def _detailed(self, execution: Execution) -> Trace:
         """The trace of `execution`, with details unless its program does something else this time."""
-        places, again = self._with_places(program, execution)
+        places, again = self._with_places(self._seen_program, execution)
         if again is None:
             return execution.trace
         again._notes = places.notes()
