@@ -259,7 +259,7 @@ toolrt.App = class App {
       const head = this.runs.length > 1
         ? element("h2", {}, run.name, element("small", {}, this.ended(run)))
         : null;
-      return element("section", { class: "pane", "aria-label": run.name }, head, view.scroll, view.map ? view.map.host : null, view.pager || null);
+      return element("section", { class: "pane", "aria-label": `Schedule: ${run.name}` }, head, view.scroll, view.map ? view.map.host : null, view.pager || null);
     }));
     for (const tab of document.getElementById("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.view === name));
     document.getElementById("scale-label").hidden = name !== "calls";
