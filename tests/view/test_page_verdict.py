@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -77,15 +78,36 @@ def test_page_tells_of_the_schedule_that_it_shows() -> None:
     assert failure.minimal.short in failure.show().html
 
 
-def test_page_of_a_deadlock_says_who_waits(opened: Open) -> None:
-    """An error stands there in full, on its lines; there is no value then."""
-    failure = _failure(deadlock, None)
-    rows = _rows(opened(failure.show()))
-    error = dict(rows)["Error"]
-    assert error.startswith("Deadlock: ")
-    assert "\n" in error
-    assert error.splitlines() == [line.rstrip() for line in f"Deadlock: {failure.error}".splitlines()]
-    assert "Value" not in dict(rows)
+def test_page_of_a_deadlock_says_who_waits_once(opened: Open) -> None:
+    """The circle heads it, the pattern says who waits for what, and the last step that nobody can run."""
+    tab = opened(_failure(deadlock, None).show())
+    rows = dict(_rows(tab))
+    assert re.search(r"Deadlock: \S+ .*-> ", tab.locator("#verdict summary").inner_text())
+    assert rows["Pattern"].startswith("lock inversion: ")
+    assert "held by" in rows["Pattern"]
+    assert not {"Error", "Value"} & rows.keys()
+    assert "then nobody can run" in tab.locator("#panes").inner_html()
+
+
+def test_verdict_folds_where_the_screen_is_short(opened: Open) -> None:
+    """The schedule comes first there; its line opens."""
+    page = _failure(deadlock, None).show()
+    assert opened(page).evaluate("document.getElementById('verdict').open")
+    tab = opened(page, width=640, screen={"width": 640, "height": 400})
+    tab.set_viewport_size({"width": 640, "height": 400})
+    tab.reload()
+    assert not tab.evaluate("document.getElementById('verdict').open")
+    tab.locator("#verdict summary").click()
+    assert tab.evaluate("document.getElementById('verdict').open")
+
+
+def test_repairs_that_are_known_stand_on_the_page(opened: Open) -> None:
+    """Three at most, and none before somebody asked for them."""
+    report = sim.explore(traces.lost_update, sim.DPOR(), _loses)
+    failure = report.failures[0]
+    assert "Repair" not in dict(failure.about_minimal)
+    repairs = failure.repairs()
+    assert dict(_rows(opened(failure.show())))["Repair"] == str(repairs[0])
 
 
 @pytest.mark.parametrize(

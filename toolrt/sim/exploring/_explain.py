@@ -341,18 +341,22 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
 
 
-def about(story: FailureStory, where: str) -> tuple[tuple[str, str], ...]:
+def about(story: FailureStory, where: str, repairs: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
     """Give what a page says of a failure above its steps; the first pair is the verdict and what comes first of it.
 
     Args:
         where: the program's name, and where it is defined.
+        repairs: what would mend it, as far as that is known.
     """
     found = _findings(story.execution, story.violations)
     pattern = story.pattern
+    if pattern is not None and isinstance(story.execution.error, Deadlock):
+        found[0] = "error", _wrong(story)
     return (
         ("FAIL", _complaint(found)),
         *((("Pattern", f"{pattern.name}: {pattern.sentence}"),) if pattern is not None else ()),
         *((kind.capitalize(), text) for kind, text in found),
+        *(("Repair", text) for text in repairs),
         ("Program", where),
         ("Schedule", story.execution.schedule.short),
         ("Run it again", _replay_line(story)),

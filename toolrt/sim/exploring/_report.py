@@ -40,6 +40,9 @@ __all__ = ["FAIL", "INCONCLUSIVE", "PASS", "Failure", "Report", "Verdict"]
 
 Program = Callable[[], Awaitable[Any]]
 
+# A page has so many repairs.
+_MOST_REPAIRS = 3
+
 
 class Verdict(StrEnum):
     """What an exploration has shown: as text its name; its `value` is the name in lower case, which JSON has."""
@@ -248,10 +251,13 @@ class Failure:
     def about_minimal(self) -> tuple[tuple[str, str], ...]:
         """The same of the minimal schedule, which `compared` and `show()` have, and the pattern, if it has one.
 
+        Once `repairs()` was called, the first three of these, too.
+
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
-        return about(self._told, _where(self._program))
+        repairs = self.__dict__.get("_repairs", ())[:_MOST_REPAIRS]
+        return about(self._told, _where(self._program), [str(repair) for repair in repairs])
 
     @property
     def headline(self) -> str:

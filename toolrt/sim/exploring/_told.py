@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from toolrt.errors import SimulationStopped
+from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT
 from toolrt.sim.engine._execution import Execution
@@ -87,6 +87,8 @@ def tell(places: SourceLines, execution: Execution) -> SourceLines:
         done = _of_no_task(step, after)
         goes_on = after is not None and step.task in after.enabled
         places.told[step.index] = [done] if done else _parts(step, places, seen, passing, goes_on)
+    if steps and isinstance(error, Deadlock):
+        places.told[steps[-1].index].append("then nobody can run")
     return places
 
 

@@ -309,6 +309,9 @@ toolrt.App = class App {
       byId("to-parting").disabled = true;
       byId("to-parting").textContent = "No difference";
     }
+    // On a short screen the schedule comes first: what is to be said of it is a line that opens.
+    const verdict = document.getElementById("verdict");
+    if (verdict && window.innerHeight < 560) verdict.open = false;
     for (const line of document.querySelectorAll("#verdict [data-copied]")) {
       line.after(toolrt.copier(line, (text) => { byId("said").textContent = text; }));
     }
