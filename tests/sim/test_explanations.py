@@ -408,6 +408,7 @@ def test_first_screen_has_twenty_lines_of_the_terminal_width(
     text = sim.explore(one.program, None, one.check, **one.settings).failures[0].explain()
     *lines, title, again = text.splitlines()
     assert len(lines) <= 18, text
+    assert ("What would mend it:" in lines) is (name not in ("lost_wakeup", "stolen_wakeup"))
     assert max(map(len, lines)) <= columns, text
     assert title == "Run it again:"
     assert again.startswith("    sim.replay(")

@@ -422,6 +422,7 @@ def _fail(
     schedule = failure.minimal.short
     saved.add(schedule)
     command = again(schedule)
+    failure.may_explore = False  # the search has ended with the failure: more would take longer than it did
     repairs = _mended(program, plan, failure) if plan.repairs and example is None else []
     story = failure.explain(plan.verbose, again=command, more=repairs, heads=1)
     text = f"{report.verdict.name}: {report.claim}\n{story}{kept(failure, command)}"

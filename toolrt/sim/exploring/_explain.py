@@ -43,7 +43,7 @@ _NOT_REPRODUCED = (
 
 # A first screen has so many lines, and of them at least so many are steps.
 _MOST_LINES = 20
-_FEWEST_ROWS = 6
+_FEWEST_ROWS = 4
 
 # A screen is at least so wide, and what is told is cut at so many letters.
 _NARROWEST, _WIDEST = 60, 200
@@ -128,7 +128,7 @@ def explain(
         head += wrap(_race(story), width, subsequent_indent="  ")
     foot = [
         "",
-        *_schedules(story, width),
+        *_schedules(story, width)[0 if verbose else 1 :],
         *(part for line in more for part in wrap(line, width, subsequent_indent=" " * 8)),
         *_again(story, width, again),
     ]
@@ -193,8 +193,9 @@ def _slice(steps: Sequence[Step], marked: Collection[int], room: int) -> list[in
         if index in found:
             continue
         more = _with_lone_steps({*found, index}, len(steps))
-        if len(more) + sum(at + 1 not in more for at in more) > room:
-            continue  # each row may have one of steps that are left out behind it
+        left_out = (0 not in more) + sum(at + 1 not in more and at + 1 < len(steps) for at in more)
+        if len(more) + left_out > room:
+            continue
         found = more
         for access in steps[index].accesses:
             before = [at for at in wrote.get(access.resource, ()) if at < index]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -23,7 +24,7 @@ from toolrt.sim.exploring._outcomes import with_outcomes
 from toolrt.sim.exploring._progress import Budget, checked_seconds
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._repeats import step_in_words, told_by
-from toolrt.sim.exploring._report import Report
+from toolrt.sim.exploring._report import QUICK, Report
 from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._temporal import needs_one_process, observing, together
 from toolrt.sim.exploring._told import tell
@@ -317,14 +318,16 @@ def explore(
     tracking, world = tracking_of(program, track), world_of(program, given)
     task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking, world)
     task.bound()
-    budget = Budget(max_executions, seconds)
+    budget, began = Budget(max_executions, seconds), time.perf_counter()
     search = strategy.begin()
     if jobs == 1 and checkpoint is None:
         with nullcontext() if world is None else world.active(), active(tracking), bounded(budget.last_second()):
             seen = simulate(exploration(task, search, budget, progress))
         report = report_of(task, search, seen)
+        took = time.perf_counter() - began
         for failure in report.failures:
             failure.found_by = report, in_a_world
+            failure.may_explore = took <= QUICK
         return report
     if not isinstance(search, Shared) or not search.can_be_divided:
         raise DefinitionRefused(

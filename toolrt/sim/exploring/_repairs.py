@@ -20,8 +20,7 @@ from typing import Any
 
 import attrs
 
-from toolrt._plain import counted
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim.engine._source_lines import SourceLine, SourceLines
 from toolrt.sim.exploring._explain import FailureStory
@@ -57,39 +56,49 @@ class Repair:
         return self.text
 
 
-def repairs_of(story: FailureStory, found_in: Any, explore: Callable[[Sequence[Constraint]], Any]) -> list[Repair]:
+def repairs_of(
+    story: FailureStory, found_in: Any, explore: Callable[[Sequence[Constraint]], Any], most: int | None = None
+) -> list[Repair]:
     """Give what mends the failure of `story`, the repair that holds back least first; none is an answer.
 
     Args:
         story: the failure.
         found_in: the report that it stands in.
         explore: explores the program again under constraints.
+        most: so many executions are run at most, but for the last world, and the first repair that loses no outcome is
+            all that is wanted; None: all are.
     """
     if story.places is None:
         return []
     tried: set[Constraint] = set()
     found: list[Repair] = []
-    failing = {stable_text(one.execution.outcome) for one in found_in.failures}
-    passing = {stable_text(value) for value in found_in.outcomes} - failing
+    failing = {_outcome(one.execution.outcome) for one in found_in.failures}
+    passing = {_outcome(value) for value in found_in.outcomes} - failing
+    spent = 0
 
     def world(constraint: Constraint) -> Any | None:
-        if constraint in tried or len(tried) >= _MOST:
+        nonlocal spent
+        if constraint in tried or len(tried) >= _MOST or (most is not None and spent >= most):
             return None
         tried.add(constraint)
         try:
-            return explore([constraint])
-        except DefinitionRefused:
+            report = explore([constraint])
+        except (DefinitionRefused, ReplayDiverged):
             return None
+        spent += report.executions
+        return report
 
     for constraint in _proposed(story):
         if any(_is_more(constraint, one.constraint) for one in found if not one.lost):
             continue
+        if most is not None and any(not one.lost for one in found):
+            break
         for _ in range(_GROWN):
             report = world(constraint)
             if report is None:
                 break
             if report.verdict == "PASS":
-                outcomes = {stable_text(value) for value in report.outcomes}
+                outcomes = {_outcome(value) for value in report.outcomes}
                 if not outcomes - passing:
                     found.append(_repair(constraint, report, tuple(sorted(passing - outcomes))))
                 break
@@ -98,6 +107,14 @@ def repairs_of(story: FailureStory, found_in: Any, explore: Callable[[Sequence[C
                 break
             constraint = wider
     return sorted(found, key=_rank)
+
+
+def _outcome(value: Any) -> str:
+    """An outcome as text; of a history (`sim.History`) what each call gave: a lock changes which of them overlap."""
+    operations = getattr(value, "operations", None)
+    if isinstance(operations, tuple) and all(hasattr(one, "answer") for one in operations):
+        return "; ".join(sorted(f"{one.task}: {one.call} -> {one.answer}" for one in operations))
+    return stable_text(value)
 
 
 def _is_more(constraint: Constraint, other: Constraint) -> bool:
@@ -116,7 +133,7 @@ def _is_more(constraint: Constraint, other: Constraint) -> bool:
 
 
 def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...]) -> Repair:
-    passed = f"{report.executions - report.failed:,} of {counted(report.executions, 'execution')} pass"
+    passed = f"{report.executions - report.failed:,} of {report.executions:,} pass"
     text = f"{_written(constraint)}: {passed}, {report.claim.partition(' with ')[0]}"
     overfits = not isinstance(constraint, Atomic)
     if lost:
@@ -152,6 +169,8 @@ def _proposed(story: FailureStory) -> Iterator[Constraint]:
     places = story.places
     assert places is not None
     touched = _touched(story, places)
+    if story.pattern is not None and story.pattern.name == "leaked cancel":
+        yield from _shields(places)
     for resource in _contended(story, touched):
         where = {(line.path, line.function) for _, line, _ in touched[resource]}
         # What may be anything may be this.
@@ -159,7 +178,8 @@ def _proposed(story: FailureStory) -> Iterator[Constraint]:
         yield from _atomic([*touched[resource], *other])
     locks = [line for resource, lines in touched.items() if resource[0] in _WAITED_AT for line in lines]
     if story.execution.error is not None and locks:
-        yield from _atomic(locks)
+        # One task alone is in no circle: all regions first.
+        yield from reversed(list(_atomic(locks)))
     yield from _shields(places)
     yield from _orders(story, places)
 
@@ -220,8 +240,8 @@ def _region_of(path: str, function: str, first: int, last: int) -> tuple[CodeLin
 
 
 def _shields(places: SourceLines) -> Iterator[Shielded]:
-    """Give the lines in which a task was cancelled, then from there as far as any step stood in that function."""
-    for step in sorted(places.cancelled):
+    """Give the lines in which a task was cancelled, the last first, each also as far as a step stood behind it."""
+    for step in sorted(places.cancelled, reverse=True):
         at = places.of_steps.get(step)
         if at is None:
             continue

@@ -36,9 +36,12 @@ from toolrt.sim.strategies._pairs import PairCoverage
 from toolrt.sim.strategies._simplify import shrink
 from toolrt.trace import Trace, stable_text
 
-__all__ = ["FAIL", "INCONCLUSIVE", "PASS", "Failure", "Report", "Verdict"]
+__all__ = ["FAIL", "INCONCLUSIVE", "PASS", "QUICK", "Failure", "Report", "Verdict"]
 
 Program = Callable[[], Awaitable[Any]]
+
+#: Wall seconds of a search behind which a first repair is looked for unasked.
+QUICK = 2.0
 
 # A page has so many repairs.
 _MOST_REPAIRS = 3
@@ -100,6 +103,8 @@ class Failure:
         self._noted: dict[tuple[int, int], tuple[Program, Execution, SourceLines, Execution | None]] = {}
         #: The report that it stands in, and what explores its program again under constraints; None: not known.
         self.found_by: tuple[Report, Callable[[Sequence[Constraint]], Report]] | None = None
+        #: Whether the search was quick, so that to tell the failure may take as long again.
+        self.may_explore = False
         execution._again = lambda: self._detailed(execution)
 
     @property
@@ -161,8 +166,8 @@ class Failure:
         """Give in at most 20 lines what went wrong and why, in the minimal schedule.
 
         These are the pattern in a sentence, what is wrong, the steps on which that depends with values and source
-        lines, the nearest schedule that passes, and what runs it again.  Lines are as wide as the terminal, 60 to 200
-        letters.
+        lines, the nearest schedule that passes, what runs it again, and a repair, if a search of two seconds at most
+        found the failure, and as many executions find one.  Lines are as wide as the terminal, 60 to 200 letters.
 
         Args:
             verbose: adds every step, who waits for whom, the race, and a test that fails as long as the bug is there.
@@ -173,7 +178,17 @@ class Failure:
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
+        if not more and self._first_repair is not None:
+            more = ["What would mend it:", f"    {self._first_repair}"]
         return explain(self._told, verbose, again, more, heads)
+
+    @cached_property
+    def _first_repair(self) -> Repair | None:
+        """A repair that costs no more executions to find than the search had; None: there is none, or it was long."""
+        if self.found_by is None or not self.may_explore or not self.reproduced:
+            return None
+        found = self.__dict__.get("_repairs") or repairs_of(self._told, *self.found_by, self.found_by[0].executions)
+        return found[0] if found else None
 
     @cached_property
     def _told(self) -> FailureStory:
