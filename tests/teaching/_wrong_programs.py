@@ -24,6 +24,20 @@ async def add_reads_outside(counter: Any, lock: trio.Lock, think: Any) -> None:
         counter.set(seen + 1)
 
 
+async def add_thinks_first(counter: Any, lock: trio.Lock, think: Any) -> None:
+    await think()
+    async with lock:
+        counter.set(counter.get() + 1)
+
+
+async def add_lets_go_to_think(counter: Any, lock: trio.Lock, think: Any) -> None:
+    async with lock:
+        seen = counter.get()
+    await think()
+    async with lock:
+        counter.set(max(seen, counter.get()) + 1)
+
+
 async def add_never_releases(counter: Any, lock: trio.Lock, think: Any) -> None:
     await lock.acquire()
     seen = counter.get()

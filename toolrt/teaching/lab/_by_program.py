@@ -97,17 +97,21 @@ async def _pause(seconds: float | None) -> None:
 def _adders(add: Any, tasks: int, seconds: Sequence[float] = ()) -> Program:
     async def program() -> str:
         counter, lock = sim.Cell(0, name="counter"), trio.Lock()
-        thought = 0
+        thought, wrong = 0, ""
 
         def thinking(number: int) -> Function:
             async def think() -> None:
-                nonlocal thought
+                nonlocal thought, wrong
                 thought += 1
+                if lock.statistics().owner is not current_task():
+                    wrong = "think() was called without the lock: what was read, or is to be read, may change meanwhile"
                 await _pause(seconds[number] if seconds else None)
 
             return think
 
         await together(*(lambda number=number: add(counter, lock, thinking(number)) for number in range(tasks)))
+        if wrong:
+            return wrong
         if thought != tasks:
             return f"think() was called {counted(thought, 'time')} for {tasks} additions"
         if counter.get() != tasks:
@@ -413,9 +417,9 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         4,
         "Mend the lost update",
         "`add` gets a counter (`get()`, `set(value)`), a `trio.Lock` that all who add to this counter share, and an "
-        "async function `think`. **Write `add` so that it reads the counter, thinks once, and writes what it read "
-        "plus one, and no addition is ever lost.** A thought may raise: that is the caller's business, and must "
-        "block no other task.",
+        "async function `think`. **Write `add` so that it reads the counter, thinks once while it holds the lock, and "
+        "writes what it read plus one, and no addition is ever lost.** A thought may raise: that is the caller's "
+        "business, and must block no other task.",
         "async def answer(counter, lock, think):\n    raise NotImplementedError  # read, await think(), write",
         _mend_it,
     ),
