@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
 
 Program = Callable[[], Awaitable[Any]]
@@ -255,3 +256,32 @@ def test_limit_is_a_time() -> None:
     """Zero seconds are refused."""
     with pytest.raises(DefinitionRefused):
         sim.run(spins, seconds=0)
+
+
+async def names_by_address() -> int:
+    """What its steps touch has another name in each execution, so that a reduction always finds something new."""
+    shared, met = object(), []
+
+    async def touches(name: str) -> None:
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+            probe.vouch()
+            probe.access(("thing", id(shared), next(_NEW)), True)
+            met.append(name)
+
+    async with trio.open_nursery() as nursery:
+        for name in "abc":
+            nursery.start_soon(touches, name)
+    return len(met)
+
+
+_NEW = itertools.count()
+
+
+@pytest.mark.parametrize("strategy", [sim.DPOR(), sim.DPOR(samples=0)], ids=repr)
+def test_reduction_of_what_is_not_controlled_ends(strategy: sim.Strategy) -> None:
+    """The tree of what is to be tried grows with each execution; the verdict says what was not controlled."""
+    report = sim.explore(names_by_address, strategy)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.executions <= 1_000
+    assert "depends on something the simulator does not control" in str(report)

@@ -1,8 +1,9 @@
 """Explores in one process: one execution after the other; the search learns from each before it picks the next.
 
-Rules.  The executions that `_repeats` names are run twice, and so is the first failure.  When the search has ended, the
-first execution is run once more, after all others.  Then the search may compare the evidence with samples; a sample is
-counted only if it fails.
+Rules.  The executions that `_repeats` names are run twice, and so is the first failure.  A search that reduces, where
+what steps touch differs from run to run, is ended: it shows nothing, and might have no end.  When the search has ended,
+the first execution is run once more, after all others.  Then the search may compare the evidence with samples; a sample
+is counted only if it fails.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Choices
 from toolrt.sim.policies._choices import NamelessChoices
 from toolrt.sim.strategies import Redundant, Search, Shared
+from toolrt.sim.strategies.dpor._dpor import DPORSearch
 
 __all__ = ["exploration"]
+
+# So many executions of a program that is not controlled are run: some may fail.
+_MOST_UNCONTROLLED = 1_000
 
 
 def exploration(
@@ -98,6 +103,8 @@ def exploration(
                 execution = again
         if kept:
             seen.failures.append((execution, judgement))
+        if repeats.difference and isinstance(search, DPORSearch) and seen.executions >= _MOST_UNCONTROLLED:
+            break
         if isinstance(execution.error, RealTimeout):
             # Each further one would take as long.
             seen.lost = f"an execution could not {judgement.why.removeprefix('it could not ')}"
