@@ -114,6 +114,8 @@ def build(site: Path, notebooks: str | None) -> bool:
             "-q",
             "-W",
             "--keep-going",
+            "-j",
+            "2",
             "-b",
             "html",
             "-d",

@@ -17,7 +17,7 @@ author = "the authors of toolrt"
 copyright = "the authors of toolrt, MIT OR Apache-2.0"
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinxcontrib_trio", "extension"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinxcontrib_trio", "sphinx_copybutton", "extension"]
 root_doc = "index"
 exclude_patterns = ["README.md", "changes/**", "examples/shop/**", "_site/**"]
 
@@ -33,10 +33,14 @@ autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
 autodoc_preserve_defaults = True
 
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.highlight-output):not(.highlight-text) > div.highlight pre"
+
 html_theme = "furo"
 html_title = "toolrt"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_site/static/scorer.js"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

@@ -24,6 +24,8 @@ def test_play_ends_in_the_bug(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> N
     out = _played(toolrt, monkeypatch, "lost_update_2x1", "main.0", "main.1", "1", "q")
     assert "You are the scheduler. Try to make it end in 1." in out
     assert "It ended in 1: the bug. You broke it, with 1 preemption." in out
+    assert "In the simplest one: lost update: add (main.0) reads counter = 0 in step 1; add (main.1) writes 1" in out
+    assert "What would mend it: `async with lock:` round lines " in out
     assert "main main.0 main.1*2 main.0 main" in out
     assert "1 class of schedules seen, 3 still unseen" in out
 

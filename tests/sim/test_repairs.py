@@ -204,3 +204,25 @@ def test_no_repair_of_these_kinds_is_an_answer(name: str) -> None:
     litmus = LITMUS[name]
     report = sim.explore(litmus.program, sim.DPOR(), litmus.check, **litmus.settings)
     assert report.failures[0].repairs() == []
+
+
+def test_failure_of_a_short_search_is_told_with_a_repair() -> None:
+    """It cost no more executions than the search; whoever asks gets the same one."""
+    one = LITMUS["overdraw"]
+    failure = sim.explore(one.program, sim.DPOR(), one.check, **one.settings).failures[0]
+    told = failure.explain()
+    assert "What would mend it:" in told
+    first = failure.first_repair
+    assert first is not None
+    assert first.report.executions <= 4
+    assert str(failure.repairs()[0]).startswith(str(first).partition(":")[0])
+
+
+def test_repair_that_few_executions_would_pass_is_not_told_unasked() -> None:
+    """One schedule alone passes in nearly every world."""
+    one = LITMUS["overdraw"]
+    found = sim.explore(one.program, sim.DPOR(), one.check, **one.settings).failures[0]
+    only = sim.Random(sim.Choices(found.execution.choices), 1)
+    failure = sim.explore(one.program, only, one.check, **one.settings).failures[0]
+    assert failure.first_repair is None
+    assert "What would mend it:" not in failure.explain()

@@ -119,6 +119,8 @@ class _GameSession:
             screen.say(f"It ended in {outcome}: the bug. You broke it, with {count}.", "bold red")
             screen.say("The schedule:", indent=2)
             screen.say(on_one_line(game.execution.schedule.short), indent=4)
+            for line in game.why():
+                screen.say(on_one_line(line), indent=2)
         else:
             screen.say(f"It ended in {outcome}, as it should.", "green")
         unseen = game.classes_unseen

@@ -43,6 +43,9 @@ Program = Callable[[], Awaitable[Any]]
 #: Wall seconds of a search behind which a first repair is looked for unasked.
 QUICK = 2.0
 
+# A sample in which a world may be believed has so many executions.
+_ENOUGH = 300
+
 # A page has so many repairs.
 _MOST_REPAIRS = 3
 
@@ -178,15 +181,17 @@ class Failure:
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
-        if not more and self._first_repair is not None:
-            more = ["What would mend it:", f"    {self._first_repair}"]
+        if not more and self.first_repair is not None:
+            more = ["What would mend it:", f"    {self.first_repair}"]
         return explain(self._told, verbose, again, more, heads)
 
     @cached_property
-    def _first_repair(self) -> Repair | None:
+    def first_repair(self) -> Repair | None:
         """A repair that costs no more executions to find than the search had; None: there is none, or it was long."""
         if self.found_by is None or not self.may_explore or not self.reproduced:
             return None
+        if not self.found_by[0].claim.startswith("exhaustive") and self.found_by[0].executions < _ENOUGH:
+            return None  # a world that passes so few may fail the next
         found = self.__dict__.get("_repairs") or repairs_of(self._told, *self.found_by, self.found_by[0].executions)
         return found[0] if found else None
 

@@ -227,6 +227,16 @@ class Game:
             self._verified = verify(self.litmus, most)
         return self._verified
 
+    def why(self) -> list[str]:
+        """Why it goes wrong: the pattern of the simplest failing schedule, and what would mend it, as far as known."""
+        one = self.litmus
+        report = sim.explore(one.program, sim.DPOR(), one.check, 2_000, seconds=5, **one.settings)
+        if not report.failures:
+            return []
+        failure = report.failures[0]
+        said = [f"In the simplest one: {told}" for told in [dict(failure.about_minimal).get("Pattern")] if told]
+        return said + ([] if failure.first_repair is None else [f"What would mend it: {failure.first_repair}"])
+
     def tree(self, most: int = 2_000) -> dict[str, Any]:
         """Give all there is to play, as JSON values: what `toolrt.view.play` makes a page of.
 
