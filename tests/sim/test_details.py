@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import trio
 
 from toolrt import sim
@@ -136,3 +139,72 @@ def test_explanation_keeps_the_number_of_what_shares_a_name() -> None:
     told = report.failures[0].explain()
     assert "acquires Lock lock 1" in told
     assert "acquires Lock lock 2" in told
+
+
+_COUNT = 0
+
+
+async def _counts() -> int:
+    global _COUNT
+    _COUNT = 0
+
+    async def add() -> None:
+        global _COUNT
+        seen = _COUNT
+        await trio.lowlevel.checkpoint()
+        _COUNT = seen + 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        nursery.start_soon(add)
+    return _COUNT
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.free = ["c"]
+
+    async def take(self) -> str:
+        if self.free:
+            await trio.lowlevel.checkpoint()
+            return self.free.pop()
+        return "none"
+
+
+async def _takes() -> None:
+    pool = _Pool()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pool.take)
+        nursery.start_soon(pool.take)
+
+
+def _told(program: Callable[[], Awaitable[Any]], check: Any = None) -> list[str]:
+    failure = sim.explore(program, sim.DPOR(), check, track=True).failures[0]
+    details = failure.compared[0].notes["details"]["told"]
+    return [part for parts in details.values() for part in parts]
+
+
+def test_global_is_told_with_what_it_held_before() -> None:
+    """A binding is reported when it has been made: the old value is the one last seen."""
+    told = _told(_counts, lambda execution: execution.value == 2)
+    name = f"{__name__}._COUNT"
+    assert [part for part in told if name in part] == [
+        f"writes {name} = 0",
+        f"reads {name} = 0",
+        f"reads {name} = 0",
+        f"writes {name} 0 -> 1",
+        f"writes {name} 1 -> 1",
+        f"reads {name} = 1",
+    ]
+
+
+def test_attribute_and_the_list_that_it_holds_have_one_name() -> None:
+    """They are told once in a step: what is read of it, or what is written."""
+    told = [part for part in _told(_takes) if "pool.free" in part]
+    assert told == [
+        "writes pool.free = ['c']",
+        "reads pool.free = ['c']",
+        "reads pool.free = ['c']",
+        "writes pool.free ['c'] -> []",
+        "writes pool.free [] -> []",
+    ]

@@ -252,15 +252,18 @@ class SourceLines(trio.abc.Instrument):
         if frame is None:
             return
         self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
-        deeds = self.deeds.setdefault((len(self._steps), resource), [])
-        if deed and deed not in deeds:
+        if deed and deed not in (deeds := self.deeds.setdefault((len(self._steps), resource), [])):
             deeds.append(deed)
         self.variables.look_into(frame, self._known)
 
     def _note_held(self, key: tuple[int, Resource, bool], held: Held) -> None:
         step, resource, write = key
-        if held.base is not None:
-            self.variables.add(held.thing, held.base)
+        if held.base is not None and self.variables.add(held.thing, held.base):
+            # It is new here, and may stand in a variable of a task that waits.
+            for task in list(self._stopped)[:_MOST_WAITING]:
+                for frame, _ in task.iter_await_frames():
+                    if not _is_passed_over(frame):
+                        self.variables.look_into(frame, self._known)
         if not write:
             self._note_value(key, held.look())
             return

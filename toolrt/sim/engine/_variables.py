@@ -63,9 +63,11 @@ class Variables:
         self._things: dict[int, tuple[Any, Resource]] = {}
         self._globals: dict[int, dict[str, Any]] = {}
 
-    def add(self, thing: Any, base: Resource) -> None:
-        """Note that `thing`, a plain object, was touched and is called `base`."""
+    def add(self, thing: Any, base: Resource) -> bool:
+        """Note that `thing`, a plain object, was touched and is called `base`; gives whether that is new."""
+        is_new = id(thing) not in self._things
         self._things[id(thing)] = thing, base
+        return is_new
 
     def look_into(self, frame: FrameType, known: Callable[[Any], Resource | None]) -> None:
         """Look for things in the variables of `frame`; `known` gives the name of one of Trio's."""
@@ -172,10 +174,10 @@ def _tracked(frame: FrameType, has: dict[str, Any], resource: Resource) -> Held 
             return Held(lambda: value)
         case "store_cell" | "stored_cell":
             closure = has["cell"].__closure__
-            return Held(lambda: _held_by(closure[0]))
+            return Held(lambda: _held_by(closure[0]), is_over=True)
         case "store_global" | "stored_global" if frame.f_back is not None:
             space, name = frame.f_back.f_globals, resource[-1]
-            return Held(lambda: space.get(name, NO_VALUE))
+            return Held(lambda: space.get(name, NO_VALUE), is_over=True)
     return None
 
 

@@ -290,7 +290,7 @@ def _waits_of(error: Deadlock, places: SourceLines | None) -> list[str]:
         what = words.get(task, "another task")
         for other in sorted(words, key=len, reverse=True):
             what = what.replace(f"held by {other} ", f"held by {who(other, places)} ")
-        found.append(f"{who(task, places)} waits for {what}{_which(task, places)}")
+        found.append(f"{who(task, places)} waits for {what}{_which(task, what, places)}")
     return found
 
 
@@ -304,12 +304,12 @@ def _cut_off(steps: Sequence[Step], places: SourceLines) -> Iterator[str]:
             yield f"  until then {who(task, places)} waited for {words} at {places.of_steps.get(index)}"
 
 
-def _which(task: str, places: SourceLines | None) -> str:
+def _which(task: str, what: str, places: SourceLines | None) -> str:
     """Name the primitive at which a task has stopped, if its last step says so."""
     if places is None:
         return ""
     last = max((step for step, path in places.waits if path == task), default=None)
-    names = [name for resource, name in places.names.items() if (last, resource) in places.deeds]
+    names = [name for thing, name in places.names.items() if (last, thing) in places.deeds and str(thing[0]) in what]
     return f" ({names[-1]})" if names else ""
 
 

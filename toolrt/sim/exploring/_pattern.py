@@ -427,5 +427,6 @@ def _place(step: Step, resource: Resource, places: SourceLines | None) -> Source
 
 
 def _subject(resource: Resource, places: SourceLines | None) -> str:
-    """Give the program's own name for `resource`, without its kind."""
-    return called(resource, places).removeprefix(f"{resource[0]} ")
+    """Give the program's own name for `resource`, without the kind of a primitive."""
+    name = called(resource, places)
+    return name.removeprefix(f"{resource[0]} ") if resource[0] in NO_VARIABLES else name

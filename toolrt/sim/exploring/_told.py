@@ -121,9 +121,11 @@ def _find_names(places: SourceLines) -> None:
         if resource not in places.names and resource[0] not in ("cell", "watched") and len(resource) > 1:
             written = variable_at(place.path, place.line, resource) if place.path else None
             places.names[resource] = written or _by_maker(resource)
-    often = Counter(places.names.values())
+    # An attribute and the list that it holds have one name; two things have not.
+    is_part = {resource: resource not in found or bool(found[resource][1]) for resource in places.names}
+    often = Counter((name, is_part[resource]) for resource, name in places.names.items())
     for resource, name in list(places.names.items()):
-        if often[name] > 1:
+        if often[name, is_part[resource]] > 1:
             places.names[resource] = _by_maker(resource)
 
 
@@ -203,8 +205,8 @@ def _parts(
     if step.index in places.cancelled:
         said.append("gets Cancelled" if place is None else f"gets Cancelled at {place}")
     ends = places.raised.get(step.index)
-    for access in _told(step.accesses, places, step.index, ends is not None, passing):
-        said.append(_access(step, access, places, seen, waits))
+    accesses = list(_told(step.accesses, places, step.index, ends is not None, passing))
+    said += _without_repeats([_access(step, access, places, seen, waits) for access in accesses])
     waited = any(part.startswith(tuple(_WAITING.values())) for part in said)
     if ends is not None:
         said.append(f"raises {_short(ends[0])}" if ends[0] else "raises")
@@ -213,6 +215,15 @@ def _parts(
     if not said and any(access.resource == ANYTHING for access in step.accesses):
         said.append("does what is not seen")
     return list(dict.fromkeys(said)) or ["runs" if place is None else f"runs from {place}"]
+
+
+def _without_repeats(told: list[tuple[str, str, str]]) -> list[str]:
+    """Leave out a read of what is written, and one without a value where others have theirs."""
+    written = {name for did, name, _ in told if did == "writes"}
+    known = any(" = " in text or " -> " in text for _, _, text in told)
+    return [
+        text for did, name, text in told if did != "reads" or not (name in written or (known and " = " not in text))
+    ]
 
 
 def _told(
@@ -241,34 +252,42 @@ def _told(
         yield access
 
 
-def _access(step: Step, access: Access, places: SourceLines, seen: dict[Resource, str | None], waits: str) -> str:
+def _access(
+    step: Step, access: Access, places: SourceLines, seen: dict[Resource, str | None], waits: str
+) -> tuple[str, str, str]:
+    """Say what is done, to what, and both with the value."""
     resource, name = access.resource, called(access.resource, places)
+    did = "writes" if access.write else "reads"
     if resource[0] in NO_VARIABLES:
-        verbs = [_VERBS[deed] for deed in places.deeds.get((step.index, resource), ()) if deed in _VERBS]
-        if resource[0] == "Lock":  # that of a Condition, perhaps: who waits there gives it back, to notify takes none
-            verbs = ["releases" if verb == "waits for" else verb for verb in verbs if verb != "notifies"]
-            waits = "" if "releases" in verbs else waits
-        if not verbs:
-            return f"{'writes' if access.write else 'reads'} {name}"
-        if waits and verbs[-1] in _WAITING and not waits.startswith(tuple(begin for begin, _ in _WAITS)):
-            holder = re.search(r" held by (.+)", waits)
-            verbs[-1] = _WAITING[verbs[-1]]
-            name += f", held by {holder[1]}" if holder else ""
-        return f"{' and '.join(dict.fromkeys(verbs))} {name}"
+        return "", name, _deed(step, resource, places, waits, f"{did} {name}")
     value = places.values.get((step.index, resource, access.write))
     old = places.before.get((step.index, resource), seen.get(resource))
     if access.write or value is not None:
         seen[resource] = value
     if value is None:
-        return f"{'writes' if access.write else 'reads'} {name}"
+        return did, name, f"{did} {name}"
     value = _short(value)
-    if not access.write:
-        return f"reads {name} = {value}"
-    return (
-        f"writes {name} {old} -> {value}"
-        if old is not None and len(old) <= len(value) + 8 and len(old) <= _MOST_OF_A_VALUE
-        else f"writes {name} = {value}"
-    )
+    if access.write and old is not None and len(old) <= min(len(value) + 8, _MOST_OF_A_VALUE):
+        return did, name, f"{did} {name} {old} -> {value}"
+    return did, name, f"{did} {name} = {value}"
+
+
+def _deed(step: Step, resource: Resource, places: SourceLines, waits: str, otherwise: str) -> str:
+    """Say what was done to a primitive of Trio's, and who holds what its task waits for."""
+    name = called(resource, places)
+    verbs = [_VERBS[deed] for deed in places.deeds.get((step.index, resource), ()) if deed in _VERBS]
+    if resource[0] == "MemoryChannel":
+        verbs = ["closes" if verb == "releases" else verb for verb in verbs]
+    if resource[0] == "Lock":  # that of a Condition, perhaps: who waits there gives it back, to notify takes none
+        verbs = ["releases" if verb == "waits for" else verb for verb in verbs if verb != "notifies"]
+        waits = "" if "releases" in verbs else waits
+    if not verbs:
+        return otherwise
+    if waits and verbs[-1] in _WAITING and not waits.startswith(tuple(begin for begin, _ in _WAITS)):
+        holder = re.search(r" held by (.+)", waits)
+        verbs[-1] = _WAITING[verbs[-1]]
+        name += f", held by {holder[1]}" if holder else ""
+    return f"{' and '.join(dict.fromkeys(verbs))} {name}"
 
 
 def _short(value: str) -> str:
