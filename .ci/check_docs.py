@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,40 @@ def problems(site: Path) -> Iterator[str]:
                     yield f"{where} loads {url}, which is not there"
 
 
+#: Pages of each kind, which are held against the rules of axe-core where there is a browser.
+_READ = (
+    "index",
+    "explanation/simulator",
+    "how-to/explore-your-test",
+    "reference/cli",
+    "notebooks/07-exploring",
+    "search",
+)
+
+
+def barriers(site: Path) -> Iterator[str]:
+    """What keeps a reader with a keyboard or a screen reader from a page; nothing where there is no browser."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        return
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            context = chromium.new_context(
+                viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+            )
+            for name in _READ:
+                tab = context.new_page()
+                tab.goto((site.absolute() / f"{name}.html").as_uri())
+                for found in Axe().run(tab).response["violations"]:
+                    yield f"{name}.html, {width} wide, {scheme}: {found['id']}: {found['nodes'][0]['html'][:200]}"
+                tab.close()
+        chromium.close()
+
+
 def build(site: Path, notebooks: str | None) -> bool:
     """Build the site, and say whether there was nothing to warn of."""
     environment = {**os.environ, **({"TOOLRT_NOTEBOOKS": notebooks} if notebooks else {})}
@@ -135,11 +170,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         site = given.directory or Path(temporary) / "site"
         built = build(site.absolute(), given.notebooks)
-        found = list(problems(site))
+        found = [*problems(site), *(barriers(site) if built else ())]
         for problem in found:
             print(problem, file=sys.stderr)
         pages = sum(1 for _ in site.rglob("*.html"))
-        print(f"{pages} pages, {'no warning' if built else 'with warnings'}, {len(found)} loads that may not be")
+        print(f"{pages} pages, {'no warning' if built else 'with warnings'}, {len(found)} found that may not be")
     raise SystemExit(not built or bool(found))
 
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "docs/how-to/explore-your-test.md": "run by test_explore_page.py",
     "docs/how-to/see-a-schedule.md": "run below",
     "docs/how-to/teach-a-class.md": "run by test_lesson_plan.py, but for the installation, which needs an index",
+    "docs/index.md": "README's first command, which .ci/run runs as it stands there",
     "docs/notebooks/index.md": "installs packages from an index; .ci/check_notebooks.py runs the notebooks",
     "docs/talk/talk.md": "run by test_talk.py",
     "docs/tutorial/00-ten-minutes.md": "run by test_ten_minutes.py",
