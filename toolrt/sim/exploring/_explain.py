@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from textwrap import wrap
 from typing import Any
 
@@ -62,7 +63,7 @@ _MOST_OF_A_HEADLINE = 120
 _AROUND = 12
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class FailureStory:
     """What there is to say of a failure."""
 
@@ -92,7 +93,7 @@ class FailureStory:
         race = self.race
         return race is not None and ANYTHING not in (race.first[1].resource, race.second[1].resource)
 
-    @property
+    @cached_property
     def race(self) -> Race | None:
         """The pair of accesses that comes the other way round where it passes; None: none is known."""
         return None if self.passing is None else race_between(self._steps, self.passing.schedule.steps)
@@ -101,7 +102,7 @@ class FailureStory:
     def _steps(self) -> Sequence[Step]:
         return self.execution.schedule.steps
 
-    @property
+    @cached_property
     def pattern(self) -> FailurePattern | None:
         """What is known as what; None without a run that found the source lines."""
         return None if self.places is None else pattern_of(self.execution, self.passing, self.places)

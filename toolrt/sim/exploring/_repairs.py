@@ -25,7 +25,7 @@ from toolrt.probe import ANYTHING, Resource
 from toolrt.sim.engine._source_lines import SourceLine, SourceLines
 from toolrt.sim.exploring._explain import FailureStory
 from toolrt.sim.programs.given._constraints import Atomic, Before, CodeLine, Constraint, Shielded, in_words
-from toolrt.trace import race_between, stable_text
+from toolrt.trace import stable_text
 
 __all__ = ["Repair", "repairs_of"]
 
@@ -199,9 +199,6 @@ def _touched(story: FailureStory, places: SourceLines) -> dict[Resource, list[_T
 
 def _contended(story: FailureStory, touched: dict[Resource, list[_Touched]]) -> list[Resource]:
     """Give what several tasks touch and one writes: what decides first, then the others as they were touched."""
-    race = None
-    if story.passing is not None:
-        race = race_between(story.execution.schedule.steps, story.passing.schedule.steps)
     shared = [
         resource
         for resource, lines in touched.items()
@@ -210,7 +207,7 @@ def _contended(story: FailureStory, touched: dict[Resource, list[_Touched]]) -> 
         and len({task for task, *_ in lines}) > 1
         and (any(write for *_, write in lines) or ANYTHING in touched)
     ]
-    decides = None if race is None else race.first[1].resource
+    decides = None if story.race is None else story.race.first[1].resource
     return sorted(shared, key=lambda resource: resource != decides)
 
 
@@ -253,9 +250,7 @@ def _shields(places: SourceLines) -> Iterator[Shielded]:
 
 def _orders(story: FailureStory, places: SourceLines) -> Iterator[Before]:
     """Give the order of the two accesses that came the wrong way round."""
-    if story.passing is None:
-        return
-    race = race_between(story.execution.schedule.steps, story.passing.schedule.steps)
+    race = story.race
     if race is None:
         return
     lines = [places.of_access(step.index, access.resource, access.write) for step, access in (race.first, race.second)]

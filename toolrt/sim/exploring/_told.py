@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.probe import ANYTHING, Resource
@@ -96,52 +96,47 @@ def tell(places: SourceLines, execution: Execution) -> SourceLines:
 
 
 def _find_names(places: SourceLines) -> None:
-    resources = dict.fromkeys(resource for _, resource, _ in places.of_accesses)
-    found: dict[Resource, tuple[str, str]] = {}
-    for resource in resources:
-        base, part = _parted(resource, places)
+    found = places.variables.found
+    parted = {resource: _parted(resource, found) for resource in dict.fromkeys(key[1] for key in places.of_accesses)}
+    things: dict[str, set[Resource]] = {}
+    for base, _ in parted.values():
         if base is not None:
-            found[resource] = places.variables.found[base], part
-    # Things, not their parts, are numbered: in the order in which they were made.
-    things: dict[str, dict[Resource, None]] = {}
-    for resource, (name, part) in found.items():
-        kept = resource[: len(resource) - _length_of(part)]
-        things.setdefault(name, {})[kept] = None
-    for resource, (name, part) in found.items():
-        same = sorted(things[name], key=str)
-        number = f" {same.index(resource[: len(resource) - _length_of(part)]) + 1}" if len(same) > 1 else ""
-        if name.partition(".")[0] in ("self", "cls") and resource[0] not in NO_VARIABLES:
-            name = f"{resource[0]}{number}{name[4:]}"
-            number = ""
-        kind = f"{resource[0]} " if resource[0] in NO_VARIABLES else ""
-        if name.endswith("._lock"):
-            kind, name = f"{kind}of ", name.removesuffix("._lock")
-        places.names[resource] = f"{kind}{name}{number}{part}"
+            things.setdefault(found[base], set()).add(base)
     for (_, resource, _), place in places.of_accesses.items():
-        if resource not in places.names and resource[0] not in ("cell", "watched") and len(resource) > 1:
+        base, part = parted[resource]
+        if base is not None:
+            # Things of one name are numbered in the order in which they were made.
+            places.names[resource] = _of_thing(base, found[base], sorted(things[found[base]], key=str)) + part
+        elif resource not in places.names and resource[0] not in ("cell", "watched") and len(resource) > 1:
             written = variable_at(place.path, place.line, resource) if place.path else None
             places.names[resource] = written or _by_maker(resource)
     # An attribute and the list that it holds have one name; two things have not.
-    is_part = {resource: resource not in found or bool(found[resource][1]) for resource in places.names}
+    is_part = {resource: parted[resource][0] != resource for resource in places.names}
     often = Counter((name, is_part[resource]) for resource, name in places.names.items())
     for resource, name in list(places.names.items()):
         if often[name, is_part[resource]] > 1:
             places.names[resource] = _by_maker(resource)
 
 
-def _parted(resource: Resource, places: SourceLines) -> tuple[Resource | None, str]:
+def _of_thing(thing: Resource, name: str, same: Sequence[Resource]) -> str:
+    """Give the name of a thing, behind the kind of a primitive, and its number among the `same` if it is not alone."""
+    number = f" {same.index(thing) + 1}" if len(same) > 1 else ""
+    if thing[0] in NO_VARIABLES:
+        return f"{thing[0]} of {name[:-6]}{number}" if name.endswith("._lock") else f"{thing[0]} {name}{number}"
+    if name.partition(".")[0] in ("self", "cls"):
+        return f"{thing[0]}{number}{name[4:]}"
+    return f"{name}{number}"
+
+
+def _parted(resource: Resource, found: Mapping[Resource, str]) -> tuple[Resource | None, str]:
     """Give the thing that a resource is or belongs to, if the program has a name for it, and how a part is written."""
-    if resource in places.variables.found:
+    if resource in found:
         return resource, ""
-    if resource[-2:-1] == ("key",) and resource[:-2] in places.variables.found:
+    if resource[-2:-1] == ("key",) and resource[:-2] in found:
         return resource[:-2], f"[{resource[-1]!r}]"
-    if len(resource) > 1 and resource[:-1] in places.variables.found:
+    if len(resource) > 1 and resource[:-1] in found:
         return resource[:-1], f" {resource[-1]}" if resource[0] in NO_VARIABLES else f".{resource[-1]}"
     return None, ""
-
-
-def _length_of(part: str) -> int:
-    return 2 if part.startswith("[") else 1 if part else 0
 
 
 def _by_maker(resource: Resource) -> str:
