@@ -76,7 +76,7 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "len(n)",
         "h.clear()",
     ),
-    "del": ("n = []\nclass A:\n    def __del__(self, n=n): n.append(1)\nh = [A()]", "len(n)", "h.clear()"),
+    "del": ("n = []\nclass A:\n    def __del__(self, into=n): into.append(1)\nh = [A()]", "len(n)", "h.clear()"),
     "decimal": (
         "import decimal; decimal.getcontext().prec = 28",
         "decimal.getcontext().prec",
