@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,29 @@ def test_page_of_judges_shows_what_its_program_prints(root: Path, capsys: pytest
         example.evaluate()
     shown = [block for language, block in _blocks(page) if language == "text"]
     assert capsys.readouterr().out == shown[0]
+
+
+def test_first_example_of_the_readme_is_told_with_its_values(root: Path, tmp_path: Path) -> None:
+    """Both read 0, both write 1, on one screen, and a lock round the three lines is what mends it."""
+    program = next(text for language, text in _blocks(root / "README.md") if language == "python")
+    path = tmp_path / "first_of_readme.py"
+    path.write_text(program, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+        told = module.report.failures[0].explain()
+    finally:
+        del sys.modules[path.stem]
+    steps = re.findall(r"(?:reads|writes) stock\['tea'\] (?:= \d|\d -> \d)", told.partition("step  task")[2])
+    assert steps[:4] == [
+        "reads stock['tea'] = 0",
+        "reads stock['tea'] = 0",
+        "writes stock['tea'] 0 -> 1",
+        "writes stock['tea'] 1 -> 1",
+    ]
+    assert len(told.splitlines()) <= 20
+    assert "`async with lock:` round lines 9 to 11 of add: 1,000 of 1,000 pass" in told
