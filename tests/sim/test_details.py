@@ -208,3 +208,29 @@ def test_attribute_and_the_list_that_it_holds_have_one_name() -> None:
         "writes pool.free ['c'] -> []",
         "writes pool.free [] -> []",
     ]
+
+
+class _Proxy:
+    """It stands for something that is not there yet: to ask it for anything is an error."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise LookupError(name)
+
+
+def test_names_are_looked_for_without_code_of_the_program() -> None:
+    """A proxy in a variable is not asked, and a large dict is not copied: the steps are told all the same."""
+
+    async def program() -> int:
+        proxy, large, box = _Proxy(), dict.fromkeys(map(str, range(10_000)), 0), {"n": 0}
+
+        async def add() -> None:
+            seen = box["n"]
+            await trio.lowlevel.checkpoint()
+            box["n"] = seen + 1 if proxy is not None and large else 0
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add)
+            nursery.start_soon(add)
+        return box["n"]
+
+    assert "writes box['n'] 1 -> 1" in _told(program, lambda execution: execution.value == 2)

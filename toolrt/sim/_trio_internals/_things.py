@@ -142,7 +142,7 @@ class Primitives:
 
         The ends of a memory channel are called as what they share.
         """
-        if isinstance(thing, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
+        if type(thing) in (_channel.MemorySendChannel, _channel.MemoryReceiveChannel):
             thing = thing._state
         return self._names.get(id(thing)) or self._outside.get(id(thing))
 

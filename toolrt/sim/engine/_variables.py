@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import PurePath
 from types import FrameType, MemberDescriptorType
 from typing import Any
@@ -107,7 +108,7 @@ class Variables:
         if resource is None or thing is not value:
             resource = known(value)
         if resource is not None:
-            name = _SENDS + name if isinstance(value, trio.MemorySendChannel) else name
+            name = _SENDS + name if type(value) is trio.MemorySendChannel else name
             names = self._names.setdefault(resource, {})
             names[name] = min(rank, names.get(name, rank))
             self._meant.setdefault(name, set()).add(resource)
@@ -118,12 +119,16 @@ def _parts_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if kind in (list, tuple):
         yield from ((f"{name}[{at}]", part) for at, part in enumerate(value[:_MOST_PARTS]))
     elif kind is dict:
-        yield from ((f"{name}[{key!r}]", part) for key, part in list(value.items())[:_MOST_PARTS] if type(key) is str)
-    elif not isinstance(value, type):
-        own = inspect.getattr_static(value, "__dict__", None)
-        attributes = getattr(value, "__dict__", None) if own is not None else None
+        first = list(islice(value.items(), _MOST_PARTS))
+        yield from ((f"{name}[{key!r}]", part) for key, part in first if type(key) is str)
+    elif not issubclass(kind, type):
+        try:
+            # Not by the object's own way to get attributes, which may be code of the program's.
+            attributes = object.__getattribute__(value, "__dict__")
+        except Exception:
+            return
         if type(attributes) is dict:
-            yield from ((f"{name}.{key}", part) for key, part in list(attributes.items())[:_MOST_PARTS])
+            yield from ((f"{name}.{key}", part) for key, part in list(islice(attributes.items(), _MOST_PARTS)))
 
 
 def held_in(frame: FrameType, resource: Resource, write: bool) -> Held | None:
