@@ -483,6 +483,13 @@ def asks_to_exit(error: BaseException | None) -> BaseException | None:
     return None
 
 
+def errors_in(error: BaseException | None) -> list[BaseException]:
+    """The errors that are no groups: those inside of one, in its order, or `error` itself; none for None."""
+    if isinstance(error, BaseExceptionGroup):
+        return [inner for member in error.exceptions for inner in errors_in(member)]
+    return [] if error is None else [error]
+
+
 def error_text(error: BaseException) -> str:
     """An `error` in one line: its type and text; a group by its members."""
     if isinstance(error, BaseExceptionGroup):

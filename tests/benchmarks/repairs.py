@@ -1,4 +1,4 @@
-"""Which failing litmus programs get a repair, of which kind, and what it takes to find it.
+"""Which failing litmus programs get a repair, its kind, and what it takes to find it.
 
 python -m tests.benchmarks.repairs            # all of them, four minutes
 python -m tests.benchmarks.repairs lost_update_2x1

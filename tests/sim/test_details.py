@@ -199,7 +199,7 @@ def test_global_is_told_with_what_it_held_before() -> None:
 
 
 def test_attribute_and_the_list_that_it_holds_have_one_name() -> None:
-    """They are told once in a step: what is read of it, or what is written."""
+    """A step names them once: with what it reads of them, or with what it writes."""
     told = [part for part in _told(_takes) if "pool.free" in part]
     assert told == [
         "writes pool.free = ['c']",
@@ -218,7 +218,7 @@ class _Proxy:
 
 
 def test_names_are_looked_for_without_code_of_the_program() -> None:
-    """A proxy in a variable is not asked, and a large dict is not copied: the steps are told all the same."""
+    """The recorder asks no proxy in a variable and copies no large dict, and still names what the steps do."""
 
     async def program() -> int:
         proxy, large, box = _Proxy(), dict.fromkeys(map(str, range(10_000)), 0), {"n": 0}

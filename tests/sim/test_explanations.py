@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from toolrt.teaching.litmus import LITMUS
 _NAME = Path(__file__).name
 
 
-async def lost_update() -> int:
-    """Two tasks add one each, and one of the two may get lost."""
+async def lost_update(*names: str) -> int:
+    """Two tasks add one each, and one of the two may get lost; they may have `names`."""
     cell = sim.Cell(0, name="x")
 
     async def add() -> None:
@@ -27,8 +28,8 @@ async def lost_update() -> int:
         cell.set(seen + 1)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(add)
-        nursery.start_soon(add)
+        for name in names or (None, None):
+            nursery.start_soon(add, name=name)
     return cell.get()
 
 
@@ -81,7 +82,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def test_race_is_shown_with_its_lines() -> None:
-    """The two accesses that came the wrong way round are told with their lines."""
+    """The table has the lines of the two accesses that came the wrong way round."""
     seen, put = _line_of("seen = cell.get()"), _line_of("cell.set(seen + 1)")
     sentence = f"The race: add (main.1) read `x` ({_NAME}:{seen}) before add (main.0) wrote it ({_NAME}:{put})."
     assert f"{sentence} In the other order it passes." in _explained(lost_update, is_two)
@@ -445,21 +446,7 @@ def test_long_schedule_shows_the_steps_that_the_failure_depends_on() -> None:
 
 def test_task_has_the_name_that_the_program_gave_it() -> None:
     """The path stands before it; a sentence has the name alone, where no other task has it."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, name="x")
-
-        async def add() -> None:
-            seen = cell.get()
-            await checkpoint()
-            cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(add, name="worker 1")
-            nursery.start_soon(add, name="conn-2")
-        return cell.get()
-
-    text = _explained(program, is_two)
+    text = _explained(partial(lost_update, "worker 1", "conn-2"), is_two)
     assert "lost update of x: worker 1 reads x = 0 in step 1; conn-2 writes 1 in step 3" in text
     assert {row[1] for row in _rows(text)} | {row[2] for row in _rows(text)} >= {"main.0 worker 1"}
 

@@ -207,7 +207,7 @@ def test_no_repair_of_these_kinds_is_an_answer(name: str) -> None:
 
 
 def test_failure_of_a_short_search_is_told_with_a_repair() -> None:
-    """It cost no more executions than the search; whoever asks gets the same one."""
+    """It cost no more executions than the search; the failure and its report name the same one."""
     one = LITMUS["overdraw"]
     failure = sim.explore(one.program, sim.DPOR(), one.check, **one.settings).failures[0]
     told = failure.explain()

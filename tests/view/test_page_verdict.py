@@ -102,7 +102,7 @@ def test_verdict_folds_where_the_screen_is_short(opened: Open) -> None:
 
 
 def test_repairs_that_are_known_stand_on_the_page(opened: Open) -> None:
-    """Three at most, and none before somebody asked for them."""
+    """Three at most, and none before the reader asks for them."""
     report = sim.explore(traces.lost_update, sim.DPOR(), _loses)
     failure = report.failures[0]
     assert "Repair" not in dict(failure.about_minimal)

@@ -53,7 +53,7 @@ def test_picture_is_as_it_was(name: str) -> None:
 
 
 def test_pictures_of_a_failure_say_what_its_story_says() -> None:
-    """They are drawn from the execution made again, with the plain objects seen; nobody has to ask for details."""
+    """They come from the execution made again, with the plain objects seen; the reader need not ask for details."""
 
     async def program() -> int:
         stock = {"tea": 0}

@@ -10,7 +10,7 @@ import attrs
 
 from toolrt import sim
 from toolrt._plain import counted
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, errors_in
 from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.mutants._mutant import Mutant
@@ -230,6 +230,5 @@ def _executions(
 
 def _innermost(error: BaseException) -> str:
     """The first line of the first error that is no group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = errors_in(error)[0]
     return f"{type(error).__name__}: {error}".partition("\n")[0]

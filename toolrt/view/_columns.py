@@ -73,13 +73,9 @@ def resource_text(resource: Resource, names: Mapping[str, str] | None = None) ->
 
 def done_in(step: Step, trace: Trace) -> str:
     """Say in a few words what a step did, as the trace's details have it; without them, what it touched."""
-    if parts := _told_of(step, trace):
+    if parts := _told_of(step, trace) or _named(step.accesses, names_in(trace)):
         more = len(parts) - MOST_ACCESSES
         return ", ".join(parts[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
-    if step.accesses:
-        named = _named(step.accesses, names_in(trace))
-        more = len(named) - MOST_ACCESSES
-        return ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
     task, _, choice = step.task.partition("=")
     if choice:
         return f"chooses {choice} of 0 to {len(step.enabled) - 1}"
@@ -96,15 +92,11 @@ def done_in(step: Step, trace: Trace) -> str:
 
 def _named(accesses: Sequence[Access], names: Mapping[str, str]) -> list[str]:
     """Name what is written first, then what is only read."""
-    read = {access.resource for access in accesses if not access.write}
-    written = {access.resource for access in accesses if access.write}
-    named = [
-        f"{'reads+writes' if access.resource in read else 'writes'} {resource_text(access.resource, names)}"
-        for access in accesses
-        if access.write
+    written = dict.fromkeys(access.resource for access in accesses if access.write)
+    read = dict.fromkeys(access.resource for access in accesses if access.resource not in written)
+    return [
+        f"{did} {resource_text(one, names)}" for did, found in (("writes", written), ("reads", read)) for one in found
     ]
-    only_read = [access for access in accesses if not access.write and access.resource not in written]
-    return named + [f"reads {resource_text(access.resource, names)}" for access in only_read]
 
 
 def _told_of(step: Step, trace: Trace) -> list[str]:

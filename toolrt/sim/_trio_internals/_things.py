@@ -14,6 +14,7 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
+from toolrt.errors import errors_in
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._trio_internals._sockets import Arrivals
 
@@ -239,6 +240,4 @@ def is_inside(task: Any, nursery: Any) -> bool:
 
 
 def only_cancelled(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(only_cancelled, error.exceptions))
-    return isinstance(error, trio.Cancelled)
+    return all(isinstance(one, trio.Cancelled) for one in errors_in(error))

@@ -22,7 +22,7 @@ import attrs
 import trio
 
 from toolrt._plain import counted
-from toolrt.errors import Deadlock, SimulationStopped
+from toolrt.errors import Deadlock, SimulationStopped, errors_in
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import ROOT, task_of
 from toolrt.sim._schedule import in_tokens
@@ -96,11 +96,8 @@ class FailureStory:
     @cached_property
     def race(self) -> Race | None:
         """The pair of accesses that comes the other way round where it passes; None: none is known."""
-        return None if self.passing is None else race_between(self._steps, self.passing.schedule.steps)
-
-    @property
-    def _steps(self) -> Sequence[Step]:
-        return self.execution.schedule.steps
+        steps = self.execution.schedule.steps
+        return None if self.passing is None else race_between(steps, self.passing.schedule.steps)
 
     @cached_property
     def pattern(self) -> FailurePattern | None:
@@ -274,9 +271,10 @@ def _wrong(story: FailureStory) -> str:
         lines.append(text if kind == "error" else f"{kind}: {text}")
     if len(lines) == 2 and error is None and not any("\n" in line for line in lines):
         lines = ["; ".join(lines)]
-    if error is not None and len(_leaves(error)) > 1:
-        lines += [f"  {stable_text(inner)}" for inner in _leaves(error)]
-    if error is not None and places is not None and any(isinstance(one, trio.TooSlowError) for one in _leaves(error)):
+    errors = errors_in(error)
+    if len(errors) > 1:
+        lines += [f"  {stable_text(inner)}" for inner in errors]
+    if places is not None and any(isinstance(one, trio.TooSlowError) for one in errors):
         lines += _cut_off(story.execution.schedule.steps, places)
     return "\n".join(lines)
 
@@ -321,7 +319,9 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
     if error is not None:
         # A stop's text lists what each task waits for; a group of one error is that error.
         is_stop = isinstance(error, SimulationStopped)
-        found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(_alone(error))))
+        errors = errors_in(error)
+        alone = errors[0] if len(errors) == 1 else error
+        found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(alone)))
     for violation in violations:
         # A law's violation, too, has a text for people.
         is_told = isinstance(violation, str | AssertionError) or hasattr(violation, "law")
@@ -330,17 +330,6 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
     if error is None:
         found.append(("value", stable_text(execution.value)))
     return found
-
-
-def _alone(error: BaseException) -> BaseException:
-    leaves = _leaves(error)
-    return leaves[0] if len(leaves) == 1 else error
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
-        return [error]
-    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
 
 
 def about(story: FailureStory, where: str, repairs: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:

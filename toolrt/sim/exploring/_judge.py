@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, Livelock, NotSimulated, RealTimeout, StepLimit
+from toolrt.errors import DefinitionRefused, Livelock, NotSimulated, RealTimeout, StepLimit, errors_in
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._fairness import POLLED_UNSEEN
 
@@ -74,9 +74,7 @@ def _why_stopped(error: StepLimit) -> str:
 
 
 def _types(error: BaseException | None) -> frozenset[type]:
-    if isinstance(error, BaseExceptionGroup):
-        return frozenset().union(*map(_types, error.exceptions))
-    return frozenset((type(error),))
+    return frozenset(map(type, errors_in(error)))
 
 
 def _kinds(violations: tuple[Any, ...]) -> frozenset[str]:

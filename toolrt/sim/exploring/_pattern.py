@@ -25,7 +25,7 @@ from itertools import pairwise
 import attrs
 import trio
 
-from toolrt.errors import Deadlock, SimulationStopped
+from toolrt.errors import Deadlock, SimulationStopped, errors_in
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import CANCEL
 from toolrt.sim.engine._execution import Execution
@@ -96,9 +96,7 @@ def _of_deadlock(error: Deadlock, two: _Two) -> FailurePattern | None:
 
 def _is_out_of_time(error: BaseException | None) -> bool:
     """Say whether a deadline ended it: what is cancelled then had hung before."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(_is_out_of_time, error.exceptions))
-    return isinstance(error, trio.TooSlowError)
+    return any(isinstance(one, trio.TooSlowError) for one in errors_in(error))
 
 
 class _Two:

@@ -143,13 +143,13 @@ def _by_maker(resource: Resource) -> str:
     kind, *rest = map(str, resource)
     if kind == "class attribute":
         return f"{rest[0]} of its class"
-    if len(resource) < _MADE or not isinstance(resource[2], int):
-        return ".".join((kind, *rest)) if kind not in NO_VARIABLES else " ".join((kind, *rest))
-    part = resource[_MADE:]
-    told = f"[{part[1]!r}]" if part[:1] == ("key",) else f".{part[0]}" if part else ""
     if kind in NO_VARIABLES:
         return " ".join((kind, *rest))
-    return f"{kind} {resource[2]} of {rest[0]}{told}"
+    if len(resource) < _MADE or not isinstance(resource[2], int):
+        return ".".join((kind, *rest))
+    part = resource[_MADE:]
+    written = f"[{part[1]!r}]" if part[:1] == ("key",) else f".{part[0]}" if part else ""
+    return f"{kind} {resource[2]} of {rest[0]}{written}"
 
 
 def called(resource: Resource, places: SourceLines | None) -> str:

@@ -31,7 +31,7 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, errors_in
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.trace import stable_text
 
@@ -213,7 +213,7 @@ class OperationHistory:
 
     def _fail(self, place: int, error: BaseException) -> None:
         """Record what an operation raised; what is no Exception says nothing of the object, and leaves it pending."""
-        if _is_cancel(error):
+        if all(isinstance(one, trio.Cancelled) for one in errors_in(error)):
             is_stuck = self._stuck_at < inf and trio.current_time() >= self._stuck_at
             self._end(place, OperationEnd.STUCK if is_stuck else OperationEnd.CANCELLED)
         elif isinstance(error, Exception):
@@ -360,9 +360,3 @@ def _kept(value: Any) -> Any:
     if kind is deque:
         return deque(map(_kept, value), value.maxlen)
     return value
-
-
-def _is_cancel(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_cancel, error.exceptions))
-    return isinstance(error, trio.Cancelled)

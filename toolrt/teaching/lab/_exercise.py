@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from toolrt import sim, view
-from toolrt.errors import MissingExtra, MisuseError
+from toolrt.errors import MissingExtra, MisuseError, errors_in
 from toolrt.model import Tool
 from toolrt.trace import stable_text
 
@@ -153,8 +153,7 @@ class Exercise:
 
 def told(error: BaseException) -> str:
     """Give an error in words; of a group its first error, which is the news."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = errors_in(error)[0]
     text = stable_text(error, str).split("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, errors_in
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -37,16 +37,8 @@ def outcome_of(execution: sim.Execution) -> Any:
     """Its value, or the name of its error's type; errors in a group are named in the group's order."""
     error = execution.error
     if isinstance(error, BaseExceptionGroup):
-        return " + ".join(type(part).__name__ for part in _parts(error))
+        return " + ".join(type(part).__name__ for part in errors_in(error))
     return execution.outcome
-
-
-def _parts(error: BaseException) -> Iterable[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in error.exceptions:
-            yield from _parts(part)
-    else:
-        yield error
 
 
 def _frozen(outcomes: Iterable[Hashable]) -> frozenset[Any]:

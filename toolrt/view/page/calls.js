@@ -347,7 +347,7 @@ toolrt.CallsView = class CallsView {
     }
     for (const step of steps) {
       const values = this.waits.valuesAt(step);
-      if (values) said.push({ x: Math.max(this.x(call.started), 2 + step * this.pixels), texts: [values, values.replace(/^(?:reads|writes|reads\+writes) /, "")], kind: this.app.marksOf(this.side, step).race ? "race" : "" });
+      if (values) said.push({ x: Math.max(this.x(call.started), 2 + step * this.pixels), texts: [values, values.replace(/^(?:reads|writes) /, "")], kind: this.app.marksOf(this.side, step).race ? "race" : "" });
     }
     if (call.error !== null) said.push({ x: this.x(call.settled), texts: [call.error], kind: "bad" });
     return this.written.drawn(said.sort((one, other) => one.x - other.x), this.bodyWidth - 4, this.near, this.far);

@@ -86,7 +86,7 @@ toolrt.Waits = class Waits {
   // What a step read and wrote of which the value is known, or "".
   valuesAt(step) {
     if (!(this.run.details.accesses[step] || []).some(([, , , value]) => value !== null)) return "";
-    const parts = this.run.steps.done[step].split(/, (?=(?:reads|writes|reads\+writes) )/);
+    const parts = this.run.steps.done[step].split(/, (?=(?:reads|writes) )/);
     return parts.filter((part) => / (?:=|->) /.test(part)).join(", ");
   }
 

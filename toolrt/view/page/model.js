@@ -125,7 +125,7 @@ toolrt.Run = class Run {
   static brief(words) {
     const place = /^runs from (.+:\d+)$/.exec(words);
     if (place) return place[1];
-    const [first] = words.split(/, (?=reads |writes |reads\+writes )/);
+    const [first] = words.split(/, (?=reads |writes )/);
     return first.replace(/ and \d+ more$/, "").replace(/^(?:reads (?=.* = )|(?:reads\+)?writes (?=.* (?:->|=) ))/, "");
   }
 
