@@ -165,6 +165,112 @@ async def hands_over() -> None:
         nursery.start_soon(tells)
 
 
+async def opposite() -> str:
+    one, other = trio.Lock(), trio.Lock()
+
+    async def forth() -> None:
+        async with one, other:
+            pass
+
+    async def back() -> None:
+        async with other:
+            await trio.lowlevel.checkpoint()
+            async with one:
+                pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(forth)
+        nursery.start_soon(back)
+    return "both" if not one.locked() and not other.locked() else "held"
+
+
+async def takes_early() -> int:
+    changed = trio.Condition()
+    items: list[int] = []
+    took: list[int] = []
+
+    async def take() -> None:
+        async with changed:
+            if not items:
+                await changed.wait()
+            took.append(len(items))
+            del items[:1]
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take)
+        nursery.start_soon(take)
+        for item in range(2):
+            await trio.lowlevel.checkpoint()
+            async with changed:
+                items.append(item)
+                changed.notify_all()
+    return min(took)
+
+
+def _orders() -> list[Any]:
+    regions = [
+        _region(opposite, "async with one, other", "pass"),
+        _region(opposite, "async with other:", "async with one:"),
+    ]
+    return [sim.lock_order(*regions[0]) | sim.lock_order(*regions[1])]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        (opposite, _orders()),
+        (takes_early, [sim.again(takes_early, _line_of(takes_early, "if not items"))]),
+    ],
+    ids=["lock order", "again"],
+)
+def test_what_a_repair_of_locks_and_looks_assumes_mends_its_bug(program: Any, given: Any, strategy: Any) -> None:
+    """Under every strategy; the locks are free afterwards, also where a look is taken twice."""
+    right = {"both"} if program is opposite else {1, 2}
+    assert sim.explore(program, strategy, lambda execution: execution.value in right).verdict is sim.FAIL
+    report = sim.explore(program, strategy, lambda execution: execution.value in right, given=given)
+    assert report.verdict is sim.PASS, report
+    assert f"given {given[0]}" in report.claim
+    assert given[0].code.startswith(("sim.lock_order(opposite, ", "sim.again(takes_early, "))
+
+
+async def cancelled_in_line() -> str:
+    one, other = trio.Lock(), trio.Lock()
+
+    async def both(first: trio.Lock, second: trio.Lock) -> None:
+        with trio.move_on_after(1):
+            async with first, second:
+                await trio.sleep(2)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(both, one, other)
+        nursery.start_soon(both, other, one)
+    return "free" if not one.locked() and not other.locked() else "held"
+
+
+async def round_the_table() -> str:
+    forks = [trio.Lock() for _ in range(3)]
+    said: list[str] = []
+
+    async def eat(left: int, right: int) -> None:
+        async with forks[left], forks[right]:
+            said.append(f"{left}{forks[left].statistics().tasks_waiting}{forks[right].statistics().tasks_waiting}")
+
+    async with trio.open_nursery() as nursery:
+        for left in range(3):
+            nursery.start_soon(eat, left, (left + 1) % 3)
+    return " ".join(said)
+
+
+def test_task_that_is_cancelled_among_ordered_locks_holds_none() -> None:
+    """What it took before the cancel is given back, in every schedule."""
+    line = _line_of(cancelled_in_line, "async with first")
+    for strategy in STRATEGIES:
+        report = sim.explore(cancelled_in_line, strategy, given=[sim.lock_order(cancelled_in_line, line, line + 1)])
+        assert report.verdict is sim.PASS
+        assert set(map(str, report.outcomes)) == {"free"}
+
+
 def test_lines_that_wait_for_who_is_held_back_are_a_deadlock() -> None:
     """Such a lock would hang, and the repair says so."""
     wait, tell = (_line_of(hands_over, text) for text in ("ready.wait", "ready.set"))
@@ -172,6 +278,13 @@ def test_lines_that_wait_for_who_is_held_back_are_a_deadlock() -> None:
     report = sim.explore(hands_over, sim.DPOR(), given=given)
     assert report.verdict is sim.FAIL
     assert isinstance(report.failures[0].error, Deadlock)
+
+
+async def goes_round() -> None:
+    while True:
+        if trio.current_time() >= 0:
+            await trio.lowlevel.checkpoint()
+            break
 
 
 async def goes_down(cell: sim.Cell[int], depth: int) -> None:
@@ -195,6 +308,19 @@ def test_task_that_is_inside_may_enter_again() -> None:
     given = [sim.atomic(*_region(goes_down, "if depth", "cell.set"))]
     report = sim.explore(program, sim.DPOR(), lambda execution: execution.value == 4, given=given)
     assert report.verdict is sim.PASS, report
+
+
+@pytest.mark.parametrize("program", [opposite, cancelled_in_line, round_the_table])
+def test_dpor_and_exhaustive_agree_on_ordered_locks(program: Callable[[], Any]) -> None:
+    """Which lock comes first is decided by the first task that names it, and that is an access."""
+    begins, ends = (
+        ("async with first", "sleep") if program is cancelled_in_line else ("async with forks", "said.append")
+    )
+    given = _orders() if program is opposite else [sim.lock_order(*_region(program, begins, ends))]
+    every, reduced = (sim.explore(program, strategy, given=given) for strategy in STRATEGIES[:2])
+    assert set(map(str, every.outcomes)) == set(map(str, reduced.outcomes))
+    assert (every.verdict, every.complete) == (reduced.verdict, reduced.complete) == (sim.PASS, True)
+    assert reduced.executions < every.executions
 
 
 @pytest.mark.parametrize("program", [counter, reads_early, hands_over])
@@ -240,6 +366,9 @@ def test_places_that_are_none_are_refused(make: Callable[[], Any], says: str) ->
         ([3], "a list of constraints"),
         ([sim.atomic("no/such/file.py", 1, 2)], "source is at hand"),
         ([sim.atomic(__file__, 1, 1)], "inside of one function"),
+        ([sim.lock_order(add, *_region(add, "before =", "cell.set")[1:])], "takes two locks by name"),
+        ([sim.again(add, _line_of(add, "before ="))], "an `if` with a wait inside"),
+        ([sim.again(goes_round, _line_of(goes_round, "if "))], "without break"),
     ],
 )
 def test_constraints_that_are_none_are_refused(given: Any, says: str) -> None:

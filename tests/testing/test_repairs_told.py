@@ -54,7 +54,7 @@ def test_failure_is_told_with_what_would_mend_it(inner: Inner) -> None:
 def test_no_repair_is_said(inner: Inner) -> None:
     """Where the order in which tasks start decides, no lock does."""
     _, output = inner(_SUITE, "--explore-repair", "-k", "test_start")
-    assert "no lock, shield or order of its lines" in output.split("What would mend it:")[1]
+    assert "no lock, look, shield or order of its lines" in output.split("What would mend it:")[1]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--explore=20"]])

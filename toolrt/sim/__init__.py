@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from toolrt.sim.programs._cell import Cell
     from toolrt.sim.programs._chances import choose, faults, scope
     from toolrt.sim.programs._watch import watch
-    from toolrt.sim.programs.given._constraints import atomic, before, line, shielded
+    from toolrt.sim.programs.given._constraints import again, atomic, before, line, lock_order, shielded
     from toolrt.sim.programs.network._network import Network
     from toolrt.sim.programs.processes._child import ChildProcess
     from toolrt.sim.programs.processes._declared import Process
@@ -127,6 +127,7 @@ __all__ = [
     "Strategy",
     "Strayed",
     "Verdict",
+    "again",
     "always",
     "asgi",
     "atomic",
@@ -140,6 +141,7 @@ __all__ = [
     "leave_real",
     "line",
     "linearizable",
+    "lock_order",
     "reachable",
     "recorded",
     "replay",
@@ -173,7 +175,7 @@ _NAMES = {
     "sim.programs._cell": "Cell",
     "sim.programs._chances": "choose faults scope",
     "sim.programs._watch": "watch",
-    "sim.programs.given._constraints": "atomic before line shielded",
+    "sim.programs.given._constraints": "again atomic before line lock_order shielded",
     "sim.programs.network._network": "Network",
     "sim.programs.processes._child": "ChildProcess",
     "sim.programs.processes._declared": "Process",

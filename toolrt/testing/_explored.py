@@ -443,7 +443,7 @@ def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> li
 
     failure.found_by = in_a_world(), in_a_world
     repairs = [f"    {repair}" for repair in failure.repairs()[:_MOST_REPAIRS]]
-    return ["What would mend it:", *(repairs or ["    no lock, shield or order of its lines"])]
+    return ["What would mend it:", *(repairs or ["    no lock, look, shield or order of its lines"])]
 
 
 #: A report tells so many repairs.

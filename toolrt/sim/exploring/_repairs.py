@@ -2,12 +2,13 @@
 
 Rules.
     1. Proposed is what the minimal schedule shows: lines between which another task changed what they touch become
-       atomic, in each function that touches it; a cancelled line is shielded; of two accesses that came the wrong way
-       round the one waits for the other.  Where a world still fails, what decides that failure is made atomic, too.
+       atomic, in each function that touches it; locks of a circle are taken in one order; the condition of an `if` with
+       a wait inside is looked at again; a cancelled line is shielded; of two accesses that came the wrong way round
+       the one waits for the other.  Where a world still fails, what decides that failure is made atomic, too.
     2. Each is explored as the failure was found: the same strategy, check and budget.  What fails, or decides nothing,
        is no repair; nor is one under which something comes out that the program never gave.
-    3. The repair that loses no outcome of those that passed comes first; then atomic lines before shields, shields
-       before orders; then fewer lines.
+    3. The repair that loses no outcome of those that passed comes first; then lock orders, atomic lines, looks taken
+       again, shields and orders, one after the other; then fewer lines.
 
 Limits.  Shields and orders may fit this failure alone, and say so.  A repair that changes what a step does, rather than
 when, is none of these kinds.
@@ -24,7 +25,17 @@ from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim.engine._source_lines import SourceLine, SourceLines
 from toolrt.sim.exploring._explain import FailureStory
-from toolrt.sim.programs.given._constraints import Atomic, Before, CodeLine, Constraint, Shielded, in_words
+from toolrt.sim.programs.given._constraints import (
+    Again,
+    Atomic,
+    Before,
+    CodeLine,
+    Constraint,
+    LockOrder,
+    Shielded,
+    in_words,
+)
+from toolrt.sim.programs.given._weaving import line_of_if
 from toolrt.trace import stable_text
 
 __all__ = ["Repair", "repairs_of"]
@@ -34,6 +45,9 @@ _MOST, _GROWN = 16, 3
 
 #: What is no variable of the program's.
 _NO_VARIABLES = ("Nursery", "CancelScope", "RunVar", "anything")
+
+#: From what is surest to what may fit one failure alone.
+_KINDS = (LockOrder, Atomic, Again, Shielded, Before)
 _WAITED_AT = ("Lock", "StrictFIFOLock", "Semaphore", "CapacityLimiter", "Condition", "Event", "ParkingLot")
 
 
@@ -135,7 +149,7 @@ def _is_more(constraint: Constraint, other: Constraint) -> bool:
 def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...]) -> Repair:
     passed = f"{report.executions - report.failed:,} of {report.executions:,} pass"
     text = f"{_written(constraint)}: {passed}, {report.claim.partition(' with ')[0]}"
-    overfits = not isinstance(constraint, Atomic)
+    overfits = isinstance(constraint, Shielded | Before)
     if lost:
         text += f"; {', '.join(lost)} {'does' if len(lost) == 1 else 'do'} not come any more"
     if overfits:
@@ -147,6 +161,11 @@ def _written(constraint: Constraint) -> str:
     """Say how a person writes it."""
     if isinstance(constraint, Atomic):
         return "`async with lock:` round " + " and round ".join(in_words(*one) for one in constraint.regions)
+    if isinstance(constraint, LockOrder):
+        where = " and ".join(in_words(*one) for one in constraint.regions)
+        return f"locks sorted by a number that each has, and taken in this order, in {where}"
+    if isinstance(constraint, Again):
+        return f"`while` in place of `if` in {constraint.place}, to look again after the wait"
     if isinstance(constraint, Shielded):
         return f"`with trio.CancelScope(shield=True):` round {in_words(constraint.first, constraint.last)}"
     return f"an event: {constraint.second} waits until {constraint.first} has been passed"
@@ -155,10 +174,10 @@ def _written(constraint: Constraint) -> str:
 def _rank(repair: Repair) -> tuple[int, int, int]:
     constraint = repair.constraint
     if isinstance(constraint, Atomic):
-        return len(repair.lost), 0, sum(last.number - first.number + 1 for first, last in constraint.regions)
-    if isinstance(constraint, Shielded):
-        return len(repair.lost), 1, constraint.last.number - constraint.first.number
-    return len(repair.lost), 2, 0
+        lines = sum(last.number - first.number + 1 for first, last in constraint.regions)
+    else:
+        lines = constraint.last.number - constraint.first.number if isinstance(constraint, Shielded) else 0
+    return len(repair.lost), _KINDS.index(type(constraint)), lines
 
 
 # ---------------------------------------------------------------------- proposals
@@ -171,15 +190,21 @@ def _proposed(story: FailureStory) -> Iterator[Constraint]:
     touched = _touched(story, places)
     if story.pattern is not None and story.pattern.name == "leaked cancel":
         yield from _shields(places)
+    waits = [line for resource, lines in touched.items() if resource[0] in _WAITED_AT for line in lines]
+    if story.execution.error is not None:
+        yield from _lock_orders(touched)
     for resource in _contended(story, touched):
         where = {(line.path, line.function) for _, line, _ in touched[resource]}
         # What may be anything may be this.
         other = [one for one in touched.get(ANYTHING, ()) if (one[1].path, one[1].function) in where]
         yield from _atomic([*touched[resource], *other])
-    locks = [line for resource, lines in touched.items() if resource[0] in _WAITED_AT for line in lines]
-    if story.execution.error is not None and locks:
+    if story.execution.error is not None and waits:
         # One task alone is in no circle: all regions first.
-        yield from reversed(list(_atomic(locks)))
+        yield from reversed(list(_atomic(waits)))
+    for _, line, _ in waits:
+        number = line_of_if(line.path, line.line)
+        if number is not None:
+            yield Again(CodeLine(line.path, number, line.function))
     yield from _shields(places)
     yield from _orders(story, places)
 
@@ -209,6 +234,20 @@ def _contended(story: FailureStory, touched: dict[Resource, list[_Touched]]) -> 
     ]
     decides = None if story.race is None else story.race.first[1].resource
     return sorted(shared, key=lambda resource: resource != decides)
+
+
+def _lock_orders(touched: dict[Resource, list[_Touched]]) -> Iterator[LockOrder]:
+    """Give the lines of each function that takes several locks."""
+    taken: dict[tuple[str, str], dict[Resource, list[int]]] = {}
+    for resource, lines in touched.items():
+        if resource[0] in _WAITED_AT:
+            for _, line, _ in lines:
+                taken.setdefault((line.path, line.function), {}).setdefault(resource, []).append(line.line)
+    several = {
+        key: [number for lines in locks.values() for number in lines] for key, locks in taken.items() if len(locks) > 1
+    }
+    if several:
+        yield LockOrder(tuple(_region_of(*key, min(lines), max(lines)) for key, lines in several.items()))
 
 
 def _atomic(lines: Sequence[_Touched]) -> Iterator[Atomic]:

@@ -1,4 +1,4 @@
-"""Constraints on schedules, as values: `atomic`, `before` and `shielded`.
+"""Constraints on schedules, as values: `atomic`, `before`, `shielded`, `lock_order` and `again`.
 
 Rules.
     1. A constraint is about lines of a file.  The program's source stays as it is: see `_weaving`.
@@ -6,17 +6,22 @@ Rules.
        two places that touch one thing exclude each other.  A task that is inside may enter again.
     3. *Before*: a task that comes to the second place waits until a task has passed the first one.
     4. *Shielded* lines are not cancelled: a cancel is delivered behind them.
+    5. *Lock order*: where an ``async with`` takes several locks, nested or side by side, a task takes all of them at
+       the outermost one, in an order that is the same for all tasks of an execution.
+    6. *Again*: an ``if`` with a wait inside looks at its condition again after the wait, as ``while`` does.
 
 Theory.  A constraint is a wait like any other, at a lock or an event that the execution has for itself.  So every
 strategy explores such a world as it explores the program, and a task that waits for one that the constraint holds back
 is a deadlock, which is told: a lock there would hang.
 
 Limits.  Atomic lines exclude other atomic lines, and nothing else: an access that stands in none of them still comes
-between.
+between.  A lock order sees the locks that one function takes by name, attribute or item, not those of functions that
+it calls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from types import FunctionType
 from typing import Any
@@ -25,7 +30,22 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["Atomic", "Before", "CodeLine", "Constraint", "Shielded", "atomic", "before", "in_words", "line", "shielded"]
+__all__ = [
+    "Again",
+    "Atomic",
+    "Before",
+    "CodeLine",
+    "Constraint",
+    "LockOrder",
+    "Shielded",
+    "again",
+    "atomic",
+    "before",
+    "in_words",
+    "line",
+    "lock_order",
+    "shielded",
+]
 
 
 @attrs.frozen
@@ -62,8 +82,41 @@ class Atomic:
     @property
     def code(self) -> str:
         """How a caller writes it."""
-        written = [f"sim.atomic({first.where}, {first.number}, {last.number})" for first, last in self.regions]
-        return " | ".join(written)
+        return _written("atomic", self.regions)
+
+
+@attrs.frozen
+class LockOrder:
+    """The locks that these lines take are taken in one order: ``one | other`` has the lines of both."""
+
+    #: The first and the last line of each of its places.
+    regions: tuple[tuple[CodeLine, CodeLine], ...]
+
+    def __or__(self, other: LockOrder) -> LockOrder:
+        return LockOrder(tuple(dict.fromkeys((*self.regions, *other.regions))))
+
+    def __str__(self) -> str:
+        return f"one order of locks in {' and '.join(in_words(*region) for region in self.regions)}"
+
+    @property
+    def code(self) -> str:
+        """How a caller writes it."""
+        return _written("lock_order", self.regions)
+
+
+@attrs.frozen
+class Again:
+    """The ``if`` in this line looks at its condition again after the wait inside."""
+
+    place: CodeLine
+
+    def __str__(self) -> str:
+        return f"{self.place} looks again"
+
+    @property
+    def code(self) -> str:
+        """How a caller writes it."""
+        return f"sim.again({self.place.where}, {self.place.number})"
 
 
 @attrs.frozen
@@ -79,7 +132,7 @@ class Shielded:
     @property
     def code(self) -> str:
         """How a caller writes it."""
-        return f"sim.shielded({self.first.where}, {self.first.number}, {self.last.number})"
+        return _written("shielded", [(self.first, self.last)])
 
 
 @attrs.frozen
@@ -99,7 +152,11 @@ class Before:
         return f"sim.before({places})"
 
 
-Constraint = Atomic | Shielded | Before
+Constraint = Atomic | LockOrder | Again | Shielded | Before
+
+
+def _written(name: str, regions: Sequence[tuple[CodeLine, CodeLine]]) -> str:
+    return " | ".join(f"sim.{name}({first.where}, {first.number}, {last.number})" for first, last in regions)
 
 
 def line(function_or_path: Any, number: int) -> CodeLine:
@@ -178,6 +235,37 @@ def shielded(function_or_path: Any, first_line: int, last_line: int) -> Shielded
     Checkpoint: never.
     """
     return Shielded(*_region(function_or_path, first_line, last_line))
+
+
+def lock_order(function_or_path: Any, first_line: int, last_line: int) -> LockOrder:
+    """Say that the locks which lines take are taken in one order, as if each task sorted them by a number of each.
+
+    Args:
+        function_or_path: a function, or the path of its file.
+        first_line: the number of the first line in the file.
+        last_line: the number of the last one; among them is an ``async with`` that takes two locks or more.
+
+    Raises:
+        DefinitionRefused: as `line`; or the last line stands before the first one.
+
+    Checkpoint: never.
+    """
+    return LockOrder((_region(function_or_path, first_line, last_line),))
+
+
+def again(function_or_path: Any, number: int) -> Again:
+    """Say that an ``if`` looks at its condition again after the wait inside, as ``while`` would.
+
+    Args:
+        function_or_path: a function, or the path of its file.
+        number: the number of the line of the ``if`` in the file.
+
+    Raises:
+        DefinitionRefused: as `line`.
+
+    Checkpoint: never.
+    """
+    return Again(line(function_or_path, number))
 
 
 def before(first: CodeLine, second: CodeLine) -> Before:

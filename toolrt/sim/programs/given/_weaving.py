@@ -6,7 +6,9 @@ Rules.
     2. Atomic and shielded lines are widened to whole statements of one block.  Code that awaits nothing is one step by
        itself, so nothing is put round lines of a plain function.
     3. What a constraint waits at is made anew in each execution, by the program's first task.
-    4. Where plain objects are tracked as well, the source is woven first and rewritten then.
+    4. A lock order is the one in which an execution's tasks first name the locks.  To name a new one is an access that
+       is reported, so strategies that swap steps keep it apart.
+    5. Where plain objects are tracked as well, the source is woven first and rewritten then.
 """
 
 from __future__ import annotations
@@ -15,19 +17,21 @@ import ast
 import builtins
 import functools
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import AsyncExitStack
 from types import CodeType, FunctionType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, Self
 
 import trio
 
 from toolrt.errors import DefinitionRefused
-from toolrt.sim.programs.given._constraints import Atomic, Before, CodeLine, Constraint, Shielded
+from toolrt.probe import access
+from toolrt.sim.programs.given._constraints import Again, Atomic, Before, CodeLine, Constraint, LockOrder, Shielded
 from toolrt.sim.programs.tracking import _sources
 from toolrt.sim.programs.tracking._births import reach
 from toolrt.sim.programs.tracking._swapped import SwappedCode
 
-__all__ = ["GivenWorld", "world_of"]
+__all__ = ["GivenWorld", "line_of_if", "world_of"]
 
 _Program = Callable[[], Awaitable[Any]]
 
@@ -141,6 +145,8 @@ class Weave:
         self.outer: Any = None
         self.lock = trio.Lock()
         self.passed: dict[Constraint, trio.Event] = {}
+        #: The locks of a lock order, each with its place in it.
+        self.numbers: dict[Any, int] = {}
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -151,6 +157,7 @@ class Weave:
         """Begin with an execution."""
         self.lock = trio.Lock()
         self.passed = {one: trio.Event() for one in self._given if isinstance(one, Before)}
+        self.numbers = {}
 
     def check(self, file: str) -> None:
         """Refuse lines of `file` that no function has."""
@@ -172,14 +179,18 @@ class Weave:
                     _put_behind(tree, one.first, f"{name}.set()")
                 if one.second.file == file:
                     _put_before(tree, one.second, f"await {name}.wait()")
+            if isinstance(one, Again) and one.place.file == file:
+                _put_again(tree, one.place)
             for first, last in _regions(one):
-                if first.file == file:
+                if first.file == file and isinstance(one, LockOrder):
+                    _put_in_order(tree, first, last, name)
+                elif first.file == file:
                     _put_round(tree, one, first, last, name)
         ast.fix_missing_locations(tree)
 
 
 def _regions(one: Constraint) -> tuple[tuple[CodeLine, CodeLine], ...]:
-    if isinstance(one, Atomic):
+    if isinstance(one, Atomic | LockOrder):
         return one.regions
     return ((one.first, one.last),) if isinstance(one, Shielded) else ()
 
@@ -187,6 +198,8 @@ def _regions(one: Constraint) -> tuple[tuple[CodeLine, CodeLine], ...]:
 def _places(one: Constraint) -> list[CodeLine]:
     if isinstance(one, Before):
         return [one.first, one.second]
+    if isinstance(one, Again):
+        return [one.place]
     return [place for region in _regions(one) for place in region]
 
 
@@ -194,9 +207,11 @@ def _hook(weave: Weave, one: Constraint) -> Any:
     """Give what woven code calls."""
     if isinstance(one, Atomic):
         return lambda: _Entered(weave)
+    if isinstance(one, LockOrder):
+        return lambda *locks: _InOrder(weave, locks)
     if isinstance(one, Shielded):
         return lambda: trio.CancelScope(shield=True)
-    return _Passed(weave, one)
+    return _Passed(weave, one) if isinstance(one, Before) else None
 
 
 class _Passed:
@@ -234,6 +249,26 @@ class _Entered:
     ) -> None:
         if self._holds:
             self._lock.release()
+
+
+class _InOrder(AsyncExitStack):
+    """One task and the locks of a lock order; without any, those that it has already."""
+
+    def __init__(self, weave: Weave, locks: Collection[Any]) -> None:
+        super().__init__()
+        self._numbers, self._locks = weave.numbers, locks
+
+    async def __aenter__(self) -> Self:
+        new = [lock for lock in self._locks if lock not in self._numbers]
+        if self._locks:
+            access(("LockOrder",), write=bool(new))
+        for lock in new:
+            self._numbers[lock] = len(self._numbers)
+        async with AsyncExitStack() as taken:  # a cancel gives back what was taken before it
+            for lock in sorted(self._locks, key=self._numbers.__getitem__):
+                await taken.enter_async_context(lock)
+            self.push_async_exit(taken.pop_all())
+        return self
 
 
 # ---------------------------------------------------------------------- trees
@@ -299,6 +334,67 @@ def _put_round(tree: ast.Module, one: Constraint, begins: CodeLine, ends: CodeLi
     around.body = block[first : last + 1]
     around.end_lineno = block[last].end_lineno
     block[first : last + 1] = [around]
+
+
+def _put_in_order(tree: ast.Module, begins: CodeLine, ends: CodeLine, name: str) -> None:
+    _, block, first, last = _statements(tree, begins.number, ends.number)
+    nodes = (node for statement in block[first : last + 1] for node in _inside(statement))
+    for outer in (node for node in nodes if isinstance(node, ast.AsyncWith)):
+        locks = _locks_of(outer)
+        if len(locks) > 1:
+            made: Any = _parsed(f"{name}()", outer)
+            every = ast.Call(made.value.func, [lock.context_expr for lock in locks], [])
+            for lock in locks:  # which is held by then
+                lock.context_expr = made.value
+            outer.items.insert(0, ast.withitem(ast.copy_location(every, made.value)))
+            return
+    raise DefinitionRefused("given", "lines with an `async with` that takes two locks by name", f"{begins} to {ends}")
+
+
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    """Give a node and what it has inside, without the bodies of functions, from the outside in."""
+    yield node
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        for child in ast.iter_child_nodes(node):
+            yield from _inside(child)
+
+
+def _locks_of(outer: ast.AsyncWith) -> list[ast.withitem]:
+    """Give what `outer` and the blocks in it enter under a name that is bound when `outer` begins."""
+    bound = {node.id for node in ast.walk(outer) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    plain = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.BinOp | ast.operator | ast.expr_context
+    return [
+        item
+        for block in _inside(outer)
+        if isinstance(block, ast.AsyncWith)
+        for item in block.items
+        if item.optional_vars is None
+        and all(isinstance(node, plain) for node in ast.walk(item.context_expr))
+        and not any(isinstance(node, ast.Name) and node.id in bound for node in ast.walk(item.context_expr))
+    ]
+
+
+def line_of_if(file: str, number: int) -> int | None:
+    """Give the line of the innermost ``if`` whose body has line `number` of `file`; None: there is none."""
+    tree = ast.parse(_sources.source_of(file) or "")
+    lines = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and node.body[0].lineno <= number <= (node.body[-1].end_lineno or 0)
+    ]
+    return max(lines, default=None)
+
+
+def _put_again(tree: ast.Module, place: CodeLine) -> None:
+    _, block, first, _ = _statements(tree, place.number, place.number)
+    looks: Any = block[first]
+    if not isinstance(looks, ast.If) or not any(isinstance(one, ast.Await | ast.AsyncWith) for one in _inside(looks)):
+        raise DefinitionRefused("the place of sim.again", "the line of an `if` with a wait inside", place)
+    loops = [one for one in _inside(looks) if isinstance(one, ast.For | ast.AsyncFor | ast.While)]
+    own = {id(one) for loop in loops for one in ast.walk(loop)}
+    if any(isinstance(one, ast.Break | ast.Continue) and id(one) not in own for one in _inside(looks)):
+        raise DefinitionRefused("the place of sim.again", "an `if` without break and continue of a loop around", place)
+    block[first] = ast.copy_location(ast.While(looks.test, looks.body, looks.orelse), looks)
 
 
 def _put_behind(tree: ast.Module, place: CodeLine, text: str) -> None:
