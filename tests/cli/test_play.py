@@ -21,7 +21,7 @@ def _played(toolrt: Any, monkeypatch: pytest.MonkeyPatch, name: str, *answers: s
 
 def test_play_ends_in_the_bug(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both read before either writes: the bug, its schedule, and what is still unseen."""
-    out = _played(toolrt, monkeypatch, "lost_update_2x1", "main.0", "main.1", "1", "q")
+    out = _played(toolrt, monkeypatch, "lost_update_2x1", "main.0", "main.1", "2", "q")
     assert "You are the scheduler. Try to make it end in 1." in out
     assert "It ended in 1: the bug. You broke it, with 1 preemption." in out
     assert "In the simplest one: lost update: add (main.0) reads counter = 0 in step 1; add (main.1) writes 1" in out
@@ -32,7 +32,7 @@ def test_play_ends_in_the_bug(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_play_goes_back_and_begins_again(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken back can be chosen otherwise, and what was seen stays seen."""
-    out = _played(toolrt, monkeypatch, "lost_update_2x1", "1", "1", "b", "2", "2", "r", "2", "1", "q")
+    out = _played(toolrt, monkeypatch, "lost_update_2x1", "1", "1", "b", "2", "1", "r", "2", "2", "q")
     assert out.count("It ended in 2, as it should.") == 2
     assert out.count("You broke it") == 1
     assert "3 classes of schedules seen, 1 still unseen" in out

@@ -161,3 +161,17 @@ def test_deadlock_is_an_end() -> None:
     while not game.over:
         game.choose(game.hint().task)
     assert game.outcome == "Deadlock"
+
+
+def test_task_keeps_its_number() -> None:
+    """Whichever others can run, and in the next game too."""
+    game = Game(LITMUS["dining_3"])
+    known: dict[str, int] = {}
+    for turn in range(40):
+        if game.over:
+            game.restart()
+        for option in game.options:
+            assert known.setdefault(option.task, option.number) == option.number
+        game.choose(turn % len(game.options))
+    assert sorted(known.values()) == list(range(1, len(known) + 1))
+    assert [known[f"main.{seat}"] for seat in range(3)] == [1, 2, 3]

@@ -127,6 +127,43 @@ def test_keys_choose_and_take_back(opened: Open) -> None:
     assert tab.locator("#seen").text_content() == "1 class of schedules, 3 still unseen"
 
 
+def test_task_keeps_its_key(opened: Open) -> None:
+    """Also where fewer tasks can run; a key of a task that cannot run does nothing."""
+    tab = played(opened, "lost_update_2x1")
+    keys = tab.evaluate("[...toolrt.play.keys]")
+    assert keys == [["main.0", 1], ["main.1", 2]]
+    tab = played(opened, "dining_3")
+    named = {task: str(number) for task, number in tab.evaluate("[...toolrt.play.keys]")}
+    for _ in range(20):
+        shown = tab.locator("#options button")
+        for button in shown.all():
+            key, task = (button.text_content() or "").split()[:2]
+            assert named[task.rstrip(":")] == key
+        if not shown.count():
+            break
+        before = tab.locator("#steps tr").count()
+        barred = set(named.values()) - {text.split()[0] for text in shown.all_text_contents()}
+        for key in sorted(barred):
+            tab.keyboard.press(key)
+            assert tab.locator("#steps tr").count() == before
+        shown.last.click()
+    assert tab.locator("#turn").text_content() == "It is over"
+
+
+def test_story_and_reason_are_told_when_the_bug_was_found(opened: Open) -> None:
+    """Before that the story is folded: it may give the bug away."""
+    tab = played(opened, "lost_update_2x1")
+    assert not tab.locator("#story").is_visible()
+    assert tab.locator("#why li").count() == 0
+    for key in "121":
+        tab.keyboard.press(key)
+    assert "You broke it" in (tab.locator("#end").text_content() or "")
+    assert tab.locator("#story").is_visible()
+    told = " ".join(tab.locator("#why li").all_text_contents())
+    assert "lost update" in told
+    assert "What would mend it: `async with lock:`" in told
+
+
 def test_narrow_game_fits(opened: Open) -> None:
     """At 390 pixels nothing sticks out, and every move can be reached."""
     tab = played(opened, "lost_update_2x1", width=390)
@@ -227,6 +264,7 @@ def test_failing_schedule_is_shown_and_does_not_count(opened: Open) -> None:
 def test_words_are_explained(opened: Open) -> None:
     """A word of the story is a link to its meaning, which is shown where the pointer or the focus is."""
     tab = played(opened, "lost_update_2x1")
+    tab.locator("#about summary").click()
     word = tab.locator("#story .word", has_text="preemption")
     meaning = tab.locator(f"#{word.get_attribute('aria-describedby')}").text_content()
     assert meaning.startswith("a choice that gives a step to another task")

@@ -25,6 +25,7 @@ from toolrt.view._short import one_line
 #: The parts of each page's script, in the order they build on each other.
 _PAGE = (
     "base.js",
+    "drawing.js",
     "model.js",
     "watch.js",
     "shown.js",

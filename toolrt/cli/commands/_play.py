@@ -1,7 +1,8 @@
 """``toolrt litmus NAME --play``: be the scheduler of a litmus program.
 
-Rules.  On a terminal one key is one answer.  Elsewhere, and where there are more than nine choices, one line is; where
-input ends, so does the game.  Everything can be taken back.  Hints and the proof are there at any time.  Numbers, names
+Rules.  On a terminal one key is one answer.  Elsewhere, and where a task has a number above nine, one line is; where
+input ends, so does the game.  The story may give the bug away, so it is told when the bug was found or shown.
+Everything can be taken back.  Hints and the proof are there at any time.  Numbers, names
 and counts are those of the page (`toolrt.view.play`).
 """
 
@@ -21,7 +22,7 @@ from toolrt.teaching.play import Game
 _WIDTH = 100
 _HELP = "a number or a task lets it run; h hint, b undo, r begin again, p proof, s show one that goes wrong, q quit"
 
-#: With more choices than this a key does not name one.
+#: A key does not name a task with a number above this.
 _MOST_KEYS = 9
 
 
@@ -31,7 +32,7 @@ def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
     Args:
         given: where answers come from; None: there are none.
     """
-    say_what_it_is(program, screen)
+    say_what_it_is(program, screen, story=False)
     wrong = ", ".join(repr(outcome) for outcome in in_order(program.wrong))
     aim = f"Try to make it end in {wrong}." if wrong else "No schedule is known to go wrong: try, or see the proof (p)."
     screen.say(on_one_line(f"You are the scheduler. {aim}"), "bold")
@@ -39,14 +40,19 @@ def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
     _GameSession(Game(program), screen).play(given)
 
 
-def say_what_it_is(program: Litmus, screen: Screen) -> None:
-    """Print the program's name, story and source."""
+def say_what_it_is(program: Litmus, screen: Screen, story: bool = True) -> None:
+    """Print the program's name, its `story` and its source."""
     screen.say(program.name, "bold")
-    for line in wrap(program.story, _WIDTH):
-        screen.say(on_one_line(line))
-    screen.say()
+    if story:
+        _tell(program, screen)
     for line in program.source.splitlines():
         screen.say(on_one_line(line), indent=4)
+    screen.say()
+
+
+def _tell(program: Litmus, screen: Screen) -> None:
+    for line in wrap(program.story, _WIDTH):
+        screen.say(on_one_line(line))
     screen.say()
 
 
@@ -82,7 +88,7 @@ class _GameSession:
 
     @property
     def _takes_keys(self) -> bool:
-        return len(self._game.options) <= _MOST_KEYS
+        return all(option.number <= _MOST_KEYS for option in self._game.options)
 
     def _named(self, task: str) -> str:
         """The task, and the function that it runs."""
@@ -107,8 +113,8 @@ class _GameSession:
             screen.say("b undo, r begin again, p proof, q quit:", "bold")
             return
         screen.say("Who runs next?", "bold")
-        for number, option in enumerate(game.options, 1):
-            screen.say(on_one_line(f"{number}  {self._named(option.task):16}  {option.does}", 200), indent=2)
+        for option in game.options:
+            screen.say(on_one_line(f"{option.number}  {self._named(option.task):16}  {option.does}", 200), indent=2)
 
     def _end(self) -> None:
         game, screen = self._game, self._screen
@@ -121,6 +127,7 @@ class _GameSession:
             screen.say(on_one_line(game.execution.schedule.short), indent=4)
             for line in game.why():
                 screen.say(on_one_line(line), indent=2)
+            _tell(game.litmus, screen)
         else:
             screen.say(f"It ended in {outcome}, as it should.", "green")
         unseen = game.classes_unseen
@@ -129,11 +136,9 @@ class _GameSession:
 
     def _choose(self, answer: str) -> None:
         game, screen = self._game, self._screen
-        names = [option.task for option in game.options]
-        if answer.isascii() and answer.isdecimal() and len(answer) < 6 and 0 < int(answer) <= len(names):
-            game.choose(int(answer) - 1)
-        elif answer in names:
-            game.choose(answer)
+        named = [option.task for option in game.options if answer in (str(option.number), option.task)]
+        if named:
+            game.choose(named[0])
         elif game.over:
             screen.say("It is over: b undo, r begin again.", "yellow")
         else:
@@ -166,6 +171,7 @@ class _GameSession:
         for outcome in in_order(found.seen):
             bug = "   the bug" if outcome in program.wrong else ""
             screen.say(on_one_line(f"{found.seen[outcome]:>9,} x {outcome!r}{bug}"), "red" if bug else "")
+        _tell(program, screen)
         if found.method == "sampled":
             screen.say(on_one_line(f"A sample; that there are no others: {program.proof}"))
         elif program.wrong:

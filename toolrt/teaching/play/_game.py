@@ -36,6 +36,8 @@ class Option:
     task: str
     #: What that step would do.
     does: str
+    #: The task's number, from 1 on: it keeps it in all of a game.
+    number: int
 
 
 @attrs.frozen
@@ -92,6 +94,8 @@ class Game:
         # How many choices there were before each that was made by hand.
         self._turns: list[int] = []
         self._seen: set[Any] = set()
+        # The number of each task that could be chosen.
+        self._numbers: dict[str, int] = {}
         self._verified: Verified | None = None
         self._played: sim.Execution
         self._play()
@@ -141,7 +145,7 @@ class Game:
         found = []
         for choice, task in enumerate(self._played.enabled[place]):
             there = self._run([*self._choices, choice])
-            found.append(Option(task, does(there.trace.steps[place], values_of(there))))
+            found.append(Option(task, does(there.trace.steps[place], values_of(there)), self._numbers[task]))
         return found
 
     @property
@@ -230,6 +234,8 @@ class Game:
     def why(self) -> list[str]:
         """Why it goes wrong: the pattern of the simplest failing schedule, and what would mend it, as far as known."""
         one = self.litmus
+        if not one.wrong:
+            return []
         report = sim.explore(one.program, sim.DPOR(), one.check, 2_000, seconds=5, **one.settings)
         if not report.failures:
             return []
@@ -249,7 +255,7 @@ class Game:
         """
         if most < 1:
             raise MisuseError(f"Game.tree(most={most}): expected 1 or more schedules")
-        return tree_of(self.litmus, most)
+        return tree_of(self.litmus, most) | {"why": self.why()}
 
     # ---- running
 
@@ -261,5 +267,8 @@ class Game:
         enabled = self._played.enabled
         while len(self._choices) < len(enabled) and len(enabled[len(self._choices)]) == 1:
             self._choices.append(0)
+        could = {task for tasks in enabled if len(tasks) > 1 for task in tasks}
+        for task in sorted(could, key=lambda task: [(len(part), part) for part in task.split(".")]):
+            self._numbers.setdefault(task, len(self._numbers) + 1)
         if self.over:
             self._seen.add(class_of(self._played))

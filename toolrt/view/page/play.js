@@ -6,6 +6,9 @@ toolrt.Play = class Play {
     this.seen = new Set();
     this.endings = new Map();
     this.columns = [...new Set(this.nodes.map((node) => this.column(node.task)))].sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+    // A task keeps its key, whichever others can run.
+    const chosen = this.nodes.flatMap(({ after }) => (after.length > 1 ? after.map((place) => this.taskAt(place)) : []));
+    this.keys = new Map([...new Set(chosen)].sort((one, other) => one.localeCompare(other, "en", { numeric: true })).map((task, place) => [task, place + 1]));
     this.look();
     this.path = [];
     this.turns = [];
@@ -32,6 +35,11 @@ toolrt.Play = class Play {
 
   column(task) {
     return task.split("=")[0];
+  }
+
+  // Whose step it is; below 0 is one that was not explored, -1 less the place of its name.
+  taskAt(place) {
+    return place < 0 ? this.data.texts[-1 - place] : this.nodes[place].task;
   }
 
   // What a task is called: its path, and the function that it runs.
@@ -68,7 +76,7 @@ toolrt.Play = class Play {
     return this.path[this.path.length - 1];
   }
 
-  // The steps that may come next; below 0 is one that was not explored, -1 less the place of its name.
+  // The steps that may come next.
   get options() {
     return this.nodes[this.at].after;
   }
@@ -142,6 +150,7 @@ toolrt.Play = class Play {
       told = `This page has ${toolrt.count(schedules, "schedule")}, ${classes}. There are more, so this is no proof. ${bad ? `${goes} wrong.` : "None of these goes wrong."} For the proof run: toolrt litmus ${this.data.name} --verify`;
     }
     document.getElementById("advice").textContent = told;
+    document.getElementById("about").open = true;
     document.getElementById("proved").replaceChildren(...[...counts].map(([outcome, { count, wrong, classes: mine }]) => element("li", { class: wrong ? "broken" : null }, `${toolrt.count(count, "schedule")} ${count === 1 ? "ends" : "end"} in ${outcome}${wrong ? ", the bug" : ""} (${toolrt.count(mine.size, "class", "classes")})`)));
     document.getElementById("failing").hidden = !bad;
     if (!this.data.wrong.length && !this.solved) {
@@ -167,21 +176,21 @@ toolrt.Play = class Play {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = { b: act.back, Backspace: act.back, r: act.restart, h: act.hint, p: act.proof, t: act.theme };
     if (!document.getElementById("failing").hidden) actions.s = act.failing;
-    const number = Number(event.key);
-    const action = number >= 1 && number <= this.options.length ? () => this.choose(this.options[number - 1]) : actions[event.key];
+    const option = this.options.find((place) => String(this.keys.get(this.taskAt(place))) === event.key);
+    const action = option === undefined ? actions[event.key] : () => this.choose(option);
     if (!action) return;
     event.preventDefault();
     action();
   }
 
-  option(place, number) {
+  option(place) {
     const { element } = toolrt;
-    const count = element("kbd", {}, String(number + 1));
+    const task = this.taskAt(place);
+    const count = element("kbd", {}, String(this.keys.get(task)));
     if (place < 0) {
-      const task = this.data.texts[-1 - place];
       return element("li", {}, element("button", { type: "button", disabled: true, class: this.colour(task) }, count, ` ${this.named(task)}: not explored`));
     }
-    const { task, does } = this.nodes[place];
+    const { does } = this.nodes[place];
     return element("li", {}, element("button", { type: "button", class: this.colour(task), onclick: () => this.choose(place) }, count, ` ${this.named(task)}: ${does}`));
   }
 
@@ -199,9 +208,11 @@ toolrt.Play = class Play {
     const end = this.data.ends[this.at];
     byId("turn").textContent = end ? "It is over" : "Who runs next?";
     byId("end").textContent = end ? (end[1] ? `✗ It ended in ${end[0]}: the bug. You broke it.` : `✓ It ended in ${end[0]}, as it should.`) : "";
+    byId("why").replaceChildren(...((end && end[1] && this.data.why) || []).map((text) => element("li", {}, text)));
+    if (end && end[1]) byId("about").open = true;
     byId("end").className = end && end[1] ? "broken" : "";
     const focused = byId("options").contains(document.activeElement);
-    byId("options").replaceChildren(...(end ? [] : this.options).map((place, number) => this.option(place, number)));
+    byId("options").replaceChildren(...(end ? [] : this.options).map((place) => this.option(place)));
     // After a choice by keyboard the focus moves to the next choice.
     if (focused) (byId("options").querySelector("button:enabled") || byId("restart")).focus();
     byId("advice").textContent = "";
