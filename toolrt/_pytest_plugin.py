@@ -41,6 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="say of each failure what would mend it: locks, shields and orders that were explored, too",
     )
     group.addoption(
+        "--explore-reproduce",
+        metavar="DIR",
+        help="write each failure of an explored test to this directory as a program that fails without toolrt",
+    )
+    group.addoption(
         "--explore-verbose",
         action="store_true",
         help="tell all of each failure: every step, who waits for whom, the race; without it what fits on a screen",

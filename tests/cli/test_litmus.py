@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
 from toolrt.cli.commands import _litmus as command
+from toolrt.sim.exploring import _reproduction
 from toolrt.teaching.litmus import LITMUS
 
 
@@ -130,6 +134,28 @@ def test_litmus_writes_a_site(toolrt: Any, tmp_path: Any, monkeypatch: pytest.Mo
     assert "1 of them has more than 20 schedules: its page has a part of them." in ended.out
     assert f"Open {tmp_path / 'site' / 'index.html'} in a browser." in ended.out
     assert "toolrt.Gallery" in (tmp_path / "site" / "index.html").read_text()
+
+
+@pytest.mark.process
+def test_litmus_writes_the_bug_as_a_program_without_toolrt(
+    toolrt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails on plain Trio, and the command says how often it did; what cannot be written changes no exit code."""
+    monkeypatch.setattr(_reproduction, "_RUNS", 2)
+    ended = toolrt("litmus", "lost_update_2x1", "--reproduce", tmp_path / "lost.py")
+    assert (ended.code, "On plain Trio it failed in 2 of 2 runs" in ended.out) == (0, True)
+    written = (tmp_path / "lost.py").read_text()
+    assert "toolrt" not in written
+    alone = subprocess.run([sys.executable, "-c", written], capture_output=True, text=True, timeout=60, check=False)
+    assert (alone.returncode, alone.stderr) == (1, "the outcome of the failing schedule\n")
+    for name, why in (
+        ("check_then_thread", "its schedule has the step 'thread."),
+        ("lock_2", "no schedule goes wrong"),
+    ):
+        ended = toolrt("litmus", name, "--reproduce", tmp_path / "none.py")
+        assert (ended.code, f"No program without toolrt was written: {why}" in ended.out) == (0, True)
+    assert not (tmp_path / "none.py").exists()
+    assert toolrt("litmus", "--reproduce", tmp_path / "none.py").code == 2
 
 
 @pytest.mark.parametrize("arguments", [["lock_2"], ["--verify"], ["--json"], ["--play"], ["--html", "a.html"]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -55,6 +57,24 @@ async def value_alone() -> str:
     return "".join(order)
 
 
+AGAINST = object()
+
+
+async def sold(AGAINST: int, *, tea: int) -> None:  # noqa: N803  a name of the module, too
+    left, names = {"tea": tea}, []
+
+    async def sell(name: str) -> None:
+        if left["tea"]:
+            await checkpoint()
+            left["tea"] -= 1
+            names.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sell, "a")
+        nursery.start_soon(sell, "b")
+    assert len(names) == AGAINST
+
+
 def _failure(program: Callable[[], Awaitable[Any]], check: Any = None, **options: Any) -> sim.Failure:
     return sim.explore(program, sim.DPOR(), check, max_executions=500, **options).failures[0]
 
@@ -84,6 +104,26 @@ def test_outcome_that_only_a_check_refuses_ends_the_file(tmp_path: Path) -> None
     ended = _run(made, tmp_path)
     assert (ended.returncode, ended.stderr) == (1, "the outcome of the failing schedule\n")
     assert "if outcome == 'ba':" in made
+
+
+def test_program_with_arguments_is_called_with_them(tmp_path: Path) -> None:
+    """Its own names are no names of the module; what has no literal is refused by its name."""
+    made = _failure(functools.partial(sold, 1, tea=1), track=True).reproduce()
+    assert "return await sold(1, tea=1)" in made
+    assert "object()" not in made
+    assert "AssertionError" in _run(made, tmp_path).stderr
+    with pytest.raises(NotReproducible, match=r"its argument is <object .*, and has no literal"):
+        _failure(functools.partial(sold, AGAINST, tea=1)).reproduce()  # type: ignore[arg-type]
+
+
+def test_module_that_is_found_here_is_found_by_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project that is not installed stands on the path alone."""
+    (tmp_path / "its_shop.py").write_text("class Full(Exception):\n    pass\n")
+    (tmp_path / "its_program.py").write_text("import its_shop\n\n\nasync def program():\n    raise its_shop.Full\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = _failure(importlib.import_module("its_program").program).reproduce()
+    assert (made.runs, made.failed) == (2, 2)
+    assert "import its_shop" in made
 
 
 @pytest.mark.parametrize(

@@ -599,4 +599,9 @@ def called(
     """Give the program that calls `test`, each time with unchanged arguments."""
     args = tuple(map(replayable, args))
     kwargs = {name: replayable(value) for name, value in kwargs.items()}
-    return lambda: test(*map(fresh, args), **{name: fresh(value) for name, value in kwargs.items()})
+
+    def program() -> Awaitable[Any]:
+        return test(*map(fresh, args), **{name: fresh(value) for name, value in kwargs.items()})
+
+    program.as_written = functools.partial(test, *args, **kwargs)  # type: ignore[attr-defined]
+    return program

@@ -27,7 +27,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +137,9 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> object:
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
-    """Remember the test as it was written, before pytest-trio wraps it, and where the page of its failure is kept."""
-    directory = item.config.getoption("explore_html")
-    with nullcontext() if directory is None else keeping(Path(directory), item.nodeid):
+    """Remember the test as it was written, before pytest-trio wraps it, and where its failure is kept."""
+    directories = [item.config.getoption(f"explore_{kind}") for kind in ("html", "reproduce")]
+    with keeping(item.nodeid, *(None if directory is None else Path(directory) for directory in directories)):
         yield from _remembered(item)
 
 
@@ -440,6 +440,8 @@ class _Explored:
 
         # Trio names a run's main task by its function.
         program.__module__, program.__qualname__ = self._test.__module__, self._test.__qualname__
+        instance = () if self._instance is None else (self._instance,)
+        program.as_written = functools.partial(self._test, *instance, **arguments)  # type: ignore[attr-defined]
         report = explore(program, self._plan, self._saved, self._again, self._count)
         if report is None:
             return

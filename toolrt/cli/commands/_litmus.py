@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -25,7 +26,7 @@ from toolrt.cli.experiment._input import checked_target, write_target
 from toolrt.cli.experiment._options import Cluster, Whole, at_least_one
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
-from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.errors import DefinitionRefused, InputRefused, NotReproducible
 from toolrt.teaching.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
 from toolrt.teaching.litmus import verify as verified
 from toolrt.teaching.litmus._cluster import verified_on
@@ -59,6 +60,9 @@ def litmus(
     html: Annotated[
         str | None, Parameter(help="Write a page: a schedule that goes wrong beside the nearest one that does not.")
     ] = None,
+    reproduce: Annotated[
+        str | None, Parameter(help="Write the schedule that goes wrong as a program that needs Trio alone.")
+    ] = None,
     site: Annotated[
         str | None, Parameter(help="Write the whole gallery as a site into this directory, to be played in a browser.")
     ] = None,
@@ -74,7 +78,7 @@ def litmus(
     if most is not None:
         at_least_one("--most", most)
     if site is not None:
-        if name is not None or verify or play or json or html is not None:
+        if name is not None or verify or play or json or html is not None or reproduce is not None:
             raise InputRefused("--site", "a site has the whole gallery", "Leave out all but --most.")
         return _write_site(site, MOST_ON_A_PAGE if most is None else most, Screen(forgiving(sys.stdout)))
     most = MOST if most is None else most
@@ -82,9 +86,12 @@ def litmus(
         raise InputRefused("--cluster", "it is for --verify", "Add --verify, or leave it out.")
     if html is not None and (name is None or verify):
         raise InputRefused("--html", "a page shows one program", "Name it, without --verify.")
+    if reproduce is not None and (name is None or verify or play):
+        raise InputRefused("--reproduce", "it writes one program", "Name it, without --verify and --play.")
     if play and (name is None or verify or json):
         raise InputRefused("--play", "one program is played, and nothing else", "Name it, with --html at most.")
     target = None if html is None else checked_target(html, "--html")
+    alone = None if reproduce is None else checked_target(reproduce, "--reproduce")
     programs = list(LITMUS.values()) if name is None else [_named(name)]
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     if play and target is not None:
@@ -105,6 +112,8 @@ def litmus(
         found = [_show(programs[0], most, screen)]
         if target is not None:
             write_target(target, _page(programs[0], found[0]).html.rstrip(), "--html", private=False)
+        if alone is not None:
+            _reproduce(found[0], alone, screen)
     if json:
         print_json({"ok": all(one.ok for one in found), "programs": [one.to_json() for one in found]})
     return Exit.OK if all(one.ok for one in found) else Exit.FAILED
@@ -195,6 +204,19 @@ def _show(program: Litmus, most: int, screen: Screen) -> Verified:
     _print_problems(one, screen)
     screen.say("PASS: outcomes and counts are as stated" if one.ok else "FAIL: not as stated", _style(one.ok))
     return one
+
+
+def _reproduce(one: Verified, target: Path, screen: Screen) -> None:
+    """Write the schedule that goes wrong for plain Trio, or say why that cannot be."""
+    try:
+        if one.failure is None:
+            raise NotReproducible("no schedule goes wrong")
+        made = one.failure.reproduce()
+    except NotReproducible as refused:
+        screen.say(on_one_line(f"No program without toolrt was written: {refused}", 300), "yellow")
+        return
+    write_target(target, made.rstrip(), "--reproduce", private=False)
+    screen.say(f"On plain Trio it failed in {made.failed} of {counted(made.runs, 'run')}.")
 
 
 def _settings_of(program: Litmus) -> str:

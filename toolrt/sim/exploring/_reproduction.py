@@ -15,6 +15,7 @@ file.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -91,7 +92,7 @@ order = trio._core._run._r = Picks({picks})
 _MAIN = """
 async def _main():
     with trio.move_on_after(1e6) as for_ever:
-        return await {name}()
+        return await {call}
     if for_ever.cancelled_caught:
         sys.exit("Deadlock: every task waits for ever")
 
@@ -155,12 +156,12 @@ def reproduce(program: Any, execution: Execution, headline: str) -> Reproduction
     Raises:
         NotReproducible: there is no such file, with the reason.
     """
-    source = standalone(program)
+    source, call = standalone(program)
     steps = [step.task for step in execution.schedule.steps]
     if odd := next((name for name in steps if not re.fullmatch(r"main(\.\d+)*", name)), None):
         raise NotReproducible(f"its schedule has the step {odd!r}, which is none of a task of the program's")
     wanted, ending = _failure(execution)
-    names = {"name": program.__name__, "ending": ending}
+    names = {"call": call, "ending": ending}
     begins = "\n".join((*HEADER, "", "", source))
     flips = _flips_of(begins + _MAIN.format(instruments="()", **names), wanted)
     if flips is None:
@@ -186,7 +187,7 @@ def _failure(execution: Execution) -> tuple[str, str]:
     if isinstance(error, Deadlock):
         return "Deadlock: every task waits for ever", ""
     if error is not None:
-        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         return type(error).__name__, ""
     value = execution.value
@@ -221,8 +222,11 @@ def _fails(text: str, wanted: str) -> bool:
 
 def _python(arguments: list[str], given: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "ignore", *arguments]
+    # What is found here is found there, too: a project that is not installed.
+    path = os.pathsep.join(str(Path(place).absolute()) for place in sys.path)
+    how: Any = {"capture_output": True, "text": True, "timeout": _PATIENCE, "env": {**os.environ, "PYTHONPATH": path}}
     try:
-        return subprocess.run(command, input=given, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        return subprocess.run(command, input=given, check=False, **how)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 0, "", "")
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
+import functools
 import inspect
 import sys
 import sysconfig
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from toolrt.errors import NotReproducible
@@ -36,6 +38,9 @@ class {name}:
 #: What stands for names of toolrt in the file.
 _STAND_INS = {"Cell": _CELL, "watch": "def {name}(thing):\n    return thing\n"}
 
+#: The instructions that look for a name in a module.
+_LOADS_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+
 #: What each file imports.
 HEADER = (
     "from __future__ import annotations",
@@ -48,19 +53,39 @@ HEADER = (
 )
 
 
-def standalone(program: Callable[..., Any]) -> str:
-    """Give the source of `program` and of what it needs, each before what needs it; the program's own comes last.
+def standalone(program: Callable[..., Any]) -> tuple[str, str]:
+    """Give the source of `program` and of what it needs, each before what needs it, and the call of it.
 
     Raises:
         NotReproducible: something of it has no source, or is toolrt's.
     """
-    while hasattr(program, "__wrapped__"):
-        program = program.__wrapped__
+    arguments: list[str] = []
+    while isinstance(program, functools.partial) or hasattr(program, "__wrapped__"):
+        if isinstance(program, functools.partial):
+            given = [("", value) for value in program.args] + list(program.keywords.items())
+            arguments[:0] = [f"{name}{'=' * bool(name)}{_literal_of(name, value)}" for name, value in given]
+            program = program.func
+        else:
+            program = program.__wrapped__
     if not isinstance(program, FunctionType) or program.__name__ == "<lambda>":
         raise NotReproducible(f"the program is no function with a name, but {program!r:.80}")
     file = _File()
     file.add_function(program)
-    return "\n\n\n".join(text.strip("\n") for text in file.parts) + "\n"
+    source = "\n\n\n".join(text.strip("\n") for text in file.parts) + "\n"
+    return source, f"{program.__name__}({', '.join(arguments)})"
+
+
+def _literal_of(name: str, value: object) -> str:
+    if not _is_literal(value):
+        raise NotReproducible(f"its argument {name}{' ' * bool(name)}is {value!r:.60}, and has no literal")
+    return repr(value)
+
+
+def _is_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except Exception:
+        return False
 
 
 class _File:
@@ -113,11 +138,7 @@ class _File:
                     self._add_global(needed, vars(sys.modules.get(value.__module__, builtins)))
             self.parts.append(source)
         else:
-            try:
-                is_literal = ast.literal_eval(repr(value)) == value
-            except Exception:
-                is_literal = False
-            if not is_literal:
+            if not _is_literal(value):
                 raise NotReproducible(f"{name}, {what}, is {value!r:.60}, and has no source")
             self.parts.append(f"{name} = {value!r}")
 
@@ -187,7 +208,7 @@ def _is_importable(name: str, value: Any) -> bool:
     return file.startswith(sysconfig.get_path("stdlib")) or "site-packages" in Path(file).parts
 
 
-def _source_of(thing: FunctionType | type) -> tuple[str, ast.AST]:
+def _source_of(thing: FunctionType | type) -> tuple[str, ast.stmt]:
     """The source of a function without its decorators, or of a class, and its tree."""
     try:
         source = textwrap.dedent(inspect.getsource(thing))
@@ -235,15 +256,13 @@ def _bound_by(node: ast.stmt, text: str) -> Iterator[tuple[str, str]]:
                     yield each.id, text
 
 
-def _names_in(node: ast.AST) -> list[str]:
-    """The names that a piece of source looks up when it runs, in order; annotations are texts in the file."""
+def _names_in(node: ast.stmt) -> list[str]:
+    """The names that a statement looks up outside itself when it runs, in order; annotations are texts in the file."""
     found: dict[str, None] = {}
-    left = [node]
+    left = [compile(ast.Module([node], []), "<file>", "exec", annotations.compiler_flag, dont_inherit=True)]
     while left:
-        one = left.pop(0)
-        if isinstance(one, ast.Name):
-            found[one.id] = None
-        for field, value in ast.iter_fields(one):
-            if field not in ("annotation", "returns"):
-                left += [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST)]
+        code = left.pop(0)
+        loads = [one for one in dis.get_instructions(code) if one.opname in _LOADS_OUTSIDE]
+        found |= dict.fromkeys(one.argval for one in loads)
+        left += [each for each in code.co_consts if isinstance(each, CodeType)]
     return list(found)
