@@ -64,10 +64,11 @@ def test_check_decides_an_execution_without_error(check, expected: sim.Verdict) 
         (lambda execution: [], sim.FAIL),
         (lambda execution: True, sim.PASS),
         (lambda execution: isinstance(execution.error, ValueError), sim.PASS),
+        (lambda execution: len(execution.value) == 1, sim.FAIL),
     ],
 )
 def test_check_decides_an_execution_with_an_error(check, expected: sim.Verdict) -> None:
-    """An error is a failure unless the check says exactly True."""
+    """An error is a failure unless the check says exactly True; so is one whose value the check cannot look at."""
     assert verdict(fails, check) is expected
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from toolrt import sim
 from toolrt.sim.programs.given._constraints import Again, Atomic, Before, Constraint, LockOrder, Shielded
@@ -232,6 +233,36 @@ def test_repair_of_the_right_kind_comes_first(name: str, kind: type) -> None:
     assert ("may fit this failure alone" in first.text) is first.may_overfit
     again = sim.explore(litmus.program, sim.DPOR(), litmus.check, given=[first.constraint], **litmus.settings)
     assert again.verdict is sim.PASS
+
+
+def test_world_that_hangs_is_no_repair_whatever_the_check_looks_at() -> None:
+    """A check need not cope with worlds that have no value."""
+    hung: list[object] = []
+
+    async def sell(stock: dict[str, int], sold: list[str], customer: str) -> None:
+        if stock["tea"] > 0:
+            await trio.lowlevel.checkpoint()
+            stock["tea"] -= 1
+            sold.append(customer)
+
+    async def shop() -> list[str]:
+        stock, sold = {"tea": 1}, list[str]()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sell, stock, sold, "Ada")
+            nursery.start_soon(sell, stock, sold, "Bob")
+        return sold
+
+    def sold_once(execution: sim.Execution) -> bool:
+        if execution.value is None:
+            hung.append(execution.error)
+        return len(execution.value) == 1
+
+    failure = sim.explore(shop, sim.DPOR(), sold_once, track=[__name__]).failures[0]
+    first = failure.repairs()[0]
+    assert first.text.startswith("`async with lock:` round lines ")
+    assert hung
+    # What does not come any more were failures, though a list is counted by its text.
+    assert first.lost == ()
 
 
 @pytest.mark.parametrize("name", ["order_of_tasks", "rendezvous_backwards", "ask_each_other"])

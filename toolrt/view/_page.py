@@ -35,6 +35,7 @@ _PAGE = (
     "calls.js",
     "table.js",
     "panel.js",
+    "print.js",
     "app.js",
 )
 _PLAY = ("base.js", "progress.js", "words.js", "tree.js", "play.js")

@@ -88,7 +88,8 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     Raises:
         DefinitionRefused: the check returned something that is no answer.
 
-    What the check raises, other than AssertionError, is raised as it is.
+    What the check raises, other than AssertionError, is raised as it is; where the execution itself has an error, that
+    error is the failure, for a check that does not know of it asks a value that is not there.
     """
     judgement = _judged(execution, check)
     if judgement.failed and POLLED_UNSEEN in execution.caveats:
@@ -111,6 +112,10 @@ def _judged(execution: Execution, check: Check | None) -> Judgement:
         answer = check(execution)
     except AssertionError as complaint:
         return Judgement(failed=True, violations=(complaint,))
+    except Exception:
+        if error is None:
+            raise
+        return _WRONG
     if answer is True:
         # No check can tell what a program that would have left the simulation would have done.
         if isinstance(error, NotSimulated):

@@ -25,6 +25,7 @@ from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim.engine._source_lines import SourceLine, SourceLines
 from toolrt.sim.exploring._explain import FailureStory
+from toolrt.sim.exploring._tally import outcome_key
 from toolrt.sim.programs.given._constraints import (
     Again,
     Atomic,
@@ -86,7 +87,7 @@ def repairs_of(
         return []
     tried: set[Constraint] = set()
     found: list[Repair] = []
-    failing = {_outcome(one.execution.outcome) for one in found_in.failures}
+    failing = {_outcome(outcome_key(one.execution.outcome)) for one in found_in.failures}
     passing = {_outcome(value) for value in found_in.outcomes} - failing
     spent = 0
 
@@ -124,7 +125,10 @@ def repairs_of(
 
 
 def _outcome(value: Any) -> str:
-    """An outcome as text; of a history (`sim.History`) what each call gave: a lock changes which of them overlap."""
+    """Give an outcome that a report counts as text.
+
+    Of a history (`sim.History`) it is what each call gave: a lock changes which of them overlap.
+    """
     operations = getattr(value, "operations", None)
     if isinstance(operations, tuple) and all(hasattr(one, "answer") for one in operations):
         return "; ".join(sorted(f"{one.task}: {one.call} -> {one.answer}" for one in operations))

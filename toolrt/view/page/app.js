@@ -159,6 +159,27 @@ toolrt.App = class App {
     select.addEventListener("change", () => this.filter(select.value));
   }
 
+  // Goes to the next step, or with -1 to the one before, that tells the text of the field; from the end to the beginning.
+  find(by) {
+    const text = document.getElementById("find").value.trim().toLowerCase();
+    const found = document.getElementById("found");
+    const places = text ? toolrt.range(this.length).filter((moment) => this.runs.some((run) => moment < run.length && run.tells(moment).includes(text))) : [];
+    const here = toolrt.lastUpTo(places, this.moment, (each) => each);
+    const next = by > 0 ? here + 1 : here - (places[here] === this.moment ? 1 : 0);
+    const place = (next + places.length) % places.length;
+    found.textContent = !text ? "" : places.length ? `${place + 1} of ${places.length.toLocaleString("en")}` : "not found";
+    if (!places.length) return;
+    for (const shown of this.shown) if (places[place] < shown.run.length && !shown.has(places[place])) shown.open(places[place]);
+    this.goTo(places[place]);
+  }
+
+  // Goes on to the next step that touches what this one touches first, then to the first one that does.
+  nextTouch() {
+    const [run] = this.runs;
+    const [first] = run.touchedAt(this.momentOf(0));
+    if (first) this.goTo(first.next ?? run.resourceTouches.get(first.code >> 1)[0].step);
+  }
+
   toggleTouching() {
     const select = document.getElementById("filter");
     select.value = select.value === "all" ? "touching" : "all";
@@ -321,8 +342,10 @@ toolrt.App = class App {
     else if (races) byId("to-race").textContent = `Next race (${races})`;
     this.explain(byId("keys"), byId("legend"));
     document.addEventListener("keydown", (event) => this.key(event));
+    byId("find").addEventListener("input", () => { byId("found").textContent = ""; });
     this.fillFilter();
     this.startWatch();
+    toolrt.prints(this);
     this.open(views[0][0]);
     if (!this.toAddress() && this.document.parting) this.goTo(Math.min(this.document.parting.before, this.length - 1));
     this.ready = true;
@@ -340,6 +363,11 @@ toolrt.App = class App {
       if (event.key === "Escape" || event.key === "Enter") this.views[0].scroll.focus({ preventScroll: true });
       return;
     }
+    if (target.id === "find") {
+      if (event.key === "Enter") this.find(event.shiftKey ? -1 : 1);
+      if (event.key === "Escape") this.views[0].scroll.focus({ preventScroll: true });
+      return;
+    }
     if (target.closest("select, summary") || (target.id === "slider" && event.key.startsWith("Arrow"))) return;
     if (target.closest("button, input") && (event.key === " " || event.key === "Enter")) return;
     const tabs = [...document.getElementById("tabs").children];
@@ -350,6 +378,7 @@ toolrt.App = class App {
       Home: () => this.goTo(0), End: () => this.goTo(this.length - 1),
       " ": () => this.play(this.playing === null), "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
       0: () => this.zoom(0), d: () => this.toParting(), r: () => this.toRace(), t: () => toolrt.nextTheme(),
+      "/": () => document.getElementById("find").focus(), n: () => this.find(1), N: () => this.find(-1), o: () => this.nextTouch(),
       f: () => this.toggleTouching(), w: () => document.getElementById("watch").focus(), c: () => this.foldHere(false), C: () => this.foldHere(true), a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
       1: () => tabs[0] && tabs[0].click(), 2: () => tabs[1] && tabs[1].click(), 3: () => tabs[2] && tabs[2].click(),
     };
@@ -372,6 +401,7 @@ toolrt.App = class App {
       ["← →", "one step back, one forward"], ["↑ ↓", "the same; the call above or below in the view of calls"], ["Home End", "the first, the last"],
       ["Space", "play, pause"], ["+ − 0", "zoom in, out, fit"], ["1 2 3", "the views"], ["a", "arrows: none, of this step, all"],
       ["f", "only steps that touch something, or all"], ["w", "write a watch expression: names of memory, numbers, texts, + - * / // %, comparisons, and, or, not"],
+      ["/ n N", "find steps that tell a text, the next one, the one before"], ["o", "the next step that touches what this one touches first"],
       ["c C", "fold the column of this step, unfold all"],
       ["d", "the first difference between two schedules"], ["r", "the race; without a second schedule the next one that could go the other way"],
       ["t", "theme: auto, dark, light"], ["?", "this"],
@@ -380,14 +410,19 @@ toolrt.App = class App {
     const line = (kind) => svg("svg", { width: 46, height: 16, "aria-hidden": "true" }, svg("line", { class: kind, x1: 2, x2: 44, y1: 8, y2: 8 }));
     const box = (kind) => svg("svg", { width: 46, height: 18, "aria-hidden": "true" }, svg("rect", { class: kind, x: 2, y: 2, width: 42, height: 14, rx: 2 }));
     const phases = this.document.phases;
-    const marks = [
+    const hasCalls = this.runs.some((run) => run.calls.length);
+    const ofCalls = [
       [box("runs"), phases.runs], [line("lane"), `${phases.lane}, or is ${phases.soon}`], [line("tickets"), phases.tickets], [line("slot"), phases.slot],
-      [line("approval"), phases.approval], [box("kept"), phases.kept], [box("ends"), phases.ends], [line("arrow"), "an arrow: the later one touches what the earlier one touched"],
+      [line("approval"), phases.approval], [box("kept"), phases.kept], [box("ends"), phases.ends],
+    ];
+    const ofSteps = [
+      [line("arrow"), "an arrow: the later one touches what the earlier one touched"],
       [line("arrow wakes"), "an arrow: the earlier one woke or began the later one"], [line("arrow race"), "a race: nothing else orders the two"],
       ["> ", "a preemption: the task before could have gone on"],
     ];
+    const marks = [...(hasCalls ? ofCalls : []), ...(this.runs.some((run) => run.hasSteps) ? ofSteps : [])];
     const outcomes = Object.entries(toolrt.GLYPHS).map(([outcome, glyph]) => `${glyph} ${outcome}`).join("   ");
-    legend.replaceChildren(...[...marks, ["outcomes", outcomes]].flatMap(([mark, text]) => [element("dt", {}, mark), element("dd", {}, text)]));
+    legend.replaceChildren(...[...marks, ...(hasCalls ? [["outcomes", outcomes]] : [])].flatMap(([mark, text]) => [element("dt", {}, mark), element("dd", {}, text)]));
   }
 };
 

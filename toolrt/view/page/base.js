@@ -33,6 +33,10 @@ toolrt.count = function count(number, word, more = `${word}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? word : more}`;
 };
 
+toolrt.range = function range(length) {
+  return Array.from({ length }, (_, place) => place);
+};
+
 toolrt.written = function written(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 1);
 };

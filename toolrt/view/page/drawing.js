@@ -136,3 +136,39 @@ toolrt.copier = function copier(source, says) {
   });
   return button;
 };
+
+// Names round a circle, each with an arrow to the next one and what stands at the arrow.
+toolrt.circle = function circle(names, labels) {
+  const { svg } = toolrt;
+  const [width, height, side] = [300, 80 + 34 * names.length, 92];
+  const at = toolrt.range(names.length).map((place) => {
+    const turn = (2 * Math.PI * place) / names.length - Math.PI / 2;
+    return { x: width / 2 + (width / 2 - side / 2 - 4) * Math.cos(turn), y: height / 2 + (height / 2 - 18) * Math.sin(turn) };
+  });
+  const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+  const drawn = at.flatMap((from, place) => {
+    const to = at[(place + 1) % at.length];
+    const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+    const [x, y] = [(to.x - from.x) / length, (to.y - from.y) / length];
+    // Two arrows between the same two stand beside each other; what stands at an arrow is outside of the circle.
+    const aside = at.length > 2 ? 0 : 14;
+    const away = Math.min(side / 2 / Math.abs(x), 13 / Math.abs(y)) + 4;
+    const gone = (point, by) => ({ x: point.x - y * aside + x * by, y: point.y + x * aside + y * by });
+    const [begin, end] = [gone(from, away), gone(to, -away)];
+    const middle = { x: (begin.x + end.x) / 2, y: (begin.y + end.y) / 2 };
+    const out = { x: Math.sign(Math.round(middle.x - width / 2)), y: Math.sign(Math.round(middle.y - height / 2)) };
+    const tip = [0.45, -0.45].map((bend) => `${end.x - 9 * (x * Math.cos(bend) - y * Math.sin(bend))},${end.y - 9 * (y * Math.cos(bend) + x * Math.sin(bend))}`);
+    const anchor = out.x > 0 ? "start" : out.x < 0 ? "end" : "middle";
+    return [
+      svg("line", { class: "arrow wakes", x1: begin.x, y1: begin.y, x2: end.x, y2: end.y }),
+      svg("polygon", { class: "head wakes", points: `${end.x},${end.y} ${tip.join(" ")}` }),
+      svg("text", { class: "soft", x: middle.x + 7 * out.x, y: middle.y + (out.x ? 4 : 14 * out.y + 4), "text-anchor": anchor }, cut(labels[place], 18)),
+    ];
+  });
+  const boxes = at.flatMap(({ x, y }, place) => [
+    svg("rect", { x: x - side / 2, y: y - 13, width: side, height: 26, rx: 5 }),
+    svg("text", { x, y: y + 4, "text-anchor": "middle" }, cut(names[place], 15)),
+  ]);
+  const told = names.map((name, place) => `${name} waits for ${labels[place]}, held by ${names[(place + 1) % names.length]}`);
+  return svg("svg", { class: "circle", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `A circle: ${told.join("; ")}` }, ...drawn, ...boxes);
+};

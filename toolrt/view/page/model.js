@@ -121,6 +121,11 @@ toolrt.Run = class Run {
     return told.length ? `${told.slice(0, 3).join("; ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}` : this.steps.done[moment];
   }
 
+  // All that is told of a moment, in small letters.
+  tells(moment) {
+    return [this.columns[this.columnAt(moment)], this.wordsAt(moment), ...this.placesAt(moment), ...this.touchedAt(moment).map((each) => each.resource)].join(" ").toLowerCase();
+  }
+
   // What a cell says at least: its first access without the verb, or the line that it ran from.
   static brief(words) {
     const place = /^runs from (.+:\d+)$/.exec(words);
@@ -148,7 +153,11 @@ toolrt.Run = class Run {
     const values = new Map((this.details.accesses[moment] || []).map((entry) => [entry[0], entry]));
     return this.steps.touched[moment].map((code) => {
       const entry = values.get(code);
+      const touches = this.resourceTouches.get(code >> 1);
+      const next = touches[toolrt.lastUpTo(touches, moment, (touch) => touch.step) + 1];
       return {
+        code,
+        next: next ? next.step : null,
         write: (code & 1) === 1,
         resource: this.resources[code >> 1],
         where: entry ? entry[1] : null,
@@ -230,6 +239,23 @@ toolrt.Run = class Run {
       found.push({ column, ...stops[last], runs, unknown, words: wait && wait.step >= stops[last].step ? wait.words : null });
     }
     return found.sort((one, other) => one.column - other.column);
+  }
+
+  // Which tasks wait for each other in a circle after a step, each with what it waits for; [] where none do.
+  circleAt(moment) {
+    const tasks = this.tasksAt(moment).filter((task) => !task.runs && task.words);
+    const byName = new Map(tasks.map((task) => [this.columns[task.column].split(" ")[0], task]));
+    const holder = (task) => byName.get((/ held by (?:.*\()?([\w.]+)\)?$/.exec(task.words) || [])[1]);
+    for (const first of tasks) {
+      const way = [];
+      let task = first;
+      while (task && !way.includes(task)) {
+        way.push(task);
+        task = holder(task);
+      }
+      if (task === first) return way;
+    }
+    return [];
   }
 
   // What each resource held when the step was over, and what it held before: null where that is unknown.

@@ -48,6 +48,7 @@ toolrt.Panel = class Panel {
     if (run.hasTime) parts.push(element("p", { class: "soft" }, toolrt.seconds(run.timeAt(moment))));
     const marks = this.app.marksOf(side, moment);
     if (marks.words) parts.push(element("p", { class: "changed" }, marks.words.replace(/; $/, "")));
+    this.circle(parts, run, moment);
     this.watch(parts, side, moment);
     this.list(parts, "Happened", run.seqsAt(moment), (seq) => this.event(run.events.told[seq], run.events.fields[seq]));
     this.list(parts, "Touched", run.touchedAt(moment), (each) => this.access(each));
@@ -64,6 +65,14 @@ toolrt.Panel = class Panel {
     this.files(parts, run, seq);
     this.picked(parts, run, side, seq);
     return parts;
+  }
+
+  circle(parts, run, moment) {
+    const way = run.circleAt(moment);
+    if (!way.length) return;
+    // The step that began to wait has the program's own name of the lock.
+    const labels = way.map(({ step, words }) => (/waits for ([^,]+), held by/.exec(run.wordsAt(step)) || [null, words.replace(/ held by .*$/, "")])[1]);
+    parts.push(toolrt.element("h3", {}, "They wait in a circle"), toolrt.circle(way.map(({ column }) => run.columns[column]), labels));
   }
 
   // The watch expression after this step, with the steps that changed it; of many those around this one.
@@ -125,7 +134,8 @@ toolrt.Panel = class Panel {
     const { element } = toolrt;
     const before = each.write && each.old !== null && each.value !== null ? `${each.old} -> ` : "";
     const value = each.value === null ? "" : before ? ` ${before}${each.value}` : ` = ${each.value}`;
-    return element("li", {}, `${each.write ? "writes" : "reads"} ${each.resource}${value}`, each.line ? element("div", { class: "soft mono" }, `${each.where}  ${each.line}`) : null);
+    const next = each.next === null ? [] : [", touched again in ", this.link(each.next)];
+    return element("li", {}, `${each.write ? "writes" : "reads"} ${each.resource}${value}`, ...next, each.line ? element("div", { class: "soft mono" }, `${each.where}  ${each.line}`) : null);
   }
 
   // The lines that steps ran from or touched something on, with some around each; those of this step and of the race.
