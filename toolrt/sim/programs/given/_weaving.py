@@ -208,7 +208,7 @@ def _hook(weave: Weave, one: Constraint) -> Any:
     if isinstance(one, Atomic):
         return lambda: _Entered(weave)
     if isinstance(one, LockOrder):
-        return lambda *locks: _InOrder(weave, locks)
+        return lambda *locks: _SortedLocks(weave, locks)
     if isinstance(one, Shielded):
         return lambda: trio.CancelScope(shield=True)
     return _Passed(weave, one) if isinstance(one, Before) else None
@@ -251,7 +251,7 @@ class _Entered:
             self._lock.release()
 
 
-class _InOrder(AsyncExitStack):
+class _SortedLocks(AsyncExitStack):
     """One task and the locks of a lock order; without any, those that it has already."""
 
     def __init__(self, weave: Weave, locks: Collection[Any]) -> None:
