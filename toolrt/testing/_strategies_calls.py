@@ -113,7 +113,6 @@ _Calls = st.SearchStrategy[list[Scripted]]
 
 #: Takes one of the options.
 _Pick = Callable[[Sequence[Any]], Any]
-_Kind = Callable[[_Pick, Palette], Action]
 
 #: One number is one action: which kind it is, times so many, and which of that kind.
 _OF_A_KIND = 48
@@ -139,24 +138,18 @@ def one_of(draw: Draw, options: Sequence[Any]) -> Any:
     return options[draw(_below(len(options)))]
 
 
-def _sleep(pick: _Pick, palette: Palette) -> Action:
-    return script.Sleep(pick(_SECONDS))
+@attrs.frozen(eq=False)
+class _Kind:
+    """One kind of action: the record that it is, and the options for each of its fields, simplest first."""
 
+    record: Callable[..., Action]
+    #: For each field the options, or the name of those that the palette has.
+    fields: tuple[str | tuple[Any, ...], ...] = ()
 
-def _pause(pick: _Pick, palette: Palette) -> Action:
-    return script.Pause()
-
-
-def _say(pick: _Pick, palette: Palette) -> Action:
-    return script.Say(pick(_TEXT), pick(_TIMES))
-
-
-def _read_cell(pick: _Pick, palette: Palette) -> Action:
-    return script.ReadCell(pick(palette.cells))
-
-
-def _add_cell(pick: _Pick, palette: Palette) -> Action:
-    return script.AddCell(pick(palette.cells), pick(_TEXT))
+    def of(self, pick: _Pick, palette: Palette) -> Action:
+        """One action of this kind; a field with a single option takes nothing from `pick`."""
+        options = [getattr(palette, field) if isinstance(field, str) else field for field in self.fields]
+        return self.record(*map(pick, options))
 
 
 #: Cells below a common one.
@@ -165,81 +158,30 @@ _PATHS = ("t/a", "t/b", "t", "t/a/c")
 #: What is above some of them; the last is above everything.
 _ABOVE = ("t", "t/a", "t", "")
 
-
-def _below_path(pick: _Pick, palette: Palette) -> Action:
-    return script.AddCell(pick(_PATHS), pick(_TEXT))
-
-
-def _read_cells(pick: _Pick, palette: Palette) -> Action:
-    return script.ReadCells(pick(_ABOVE))
-
-
-def _add_cells(pick: _Pick, palette: Palette) -> Action:
-    return script.AddCells(pick(_ABOVE), pick(_TEXT))
-
-
-def _follow(pick: _Pick, palette: Palette) -> Action:
-    return script.FollowCell(pick(palette.cells), pick(_TEXT))
-
-
-def _read_file(pick: _Pick, palette: Palette) -> Action:
-    return script.ReadFile(pick(palette.files))
-
-
-def _write_file(pick: _Pick, palette: Palette) -> Action:
-    return script.WriteFile(pick(palette.files), pick(_TEXT))
-
-
-def _append_file(pick: _Pick, palette: Palette) -> Action:
-    return script.AppendFile(pick(palette.files), pick(_TEXT))
-
-
-def _see_state(pick: _Pick, palette: Palette) -> Action:
-    return script.SeeState(pick(palette.keys))
-
-
-def _change_state(pick: _Pick, palette: Palette) -> Action:
-    return script.ChangeState(pick(palette.keys), pick(_TEXT))
-
-
-def _overwrite_state(pick: _Pick, palette: Palette) -> Action:
-    return script.OverwriteState(pick(palette.keys), pick(_TEXT), pick(_EITHER))
-
-
-def _overwrite_unclaimed(pick: _Pick, palette: Palette) -> Action:
-    return script.OverwriteState(pick(palette.keys), pick(_TEXT))
-
-
-def _fill_state(pick: _Pick, palette: Palette) -> Action:
-    return script.OverwriteState(pick(palette.keys), pick(_TEXT), pick(_EITHER), True)
-
-
-def _fill_unclaimed(pick: _Pick, palette: Palette) -> Action:
-    return script.OverwriteState(pick(palette.keys), pick(_TEXT), False, True)
-
-
-def _break_state(pick: _Pick, palette: Palette) -> Action:
-    return script.BreakState()
-
-
-def _fail(pick: _Pick, palette: Palette) -> Action:
-    return script.Fail(pick(_TEXT), pick(_OFTEN))
-
-
-def _refuse(pick: _Pick, palette: Palette) -> Action:
-    return script.Refuse(pick(_TEXT))
-
-
-def _leave_open(pick: _Pick, palette: Palette) -> Action:
-    return script.LeaveOpen(pick(_LEFT))
-
-
-def _shield(pick: _Pick, palette: Palette) -> Action:
-    return script.Shield(pick(_SECONDS))
-
-
-def _protest(pick: _Pick, palette: Palette) -> Action:
-    return script.FailWhenCancelled(pick(_SECONDS), pick(_TEXT))
+_PAUSE = _Kind(script.Pause)
+_SLEEP = _Kind(script.Sleep, (_SECONDS,))
+_SAY = _Kind(script.Say, (_TEXT, _TIMES))
+_READ_CELL = _Kind(script.ReadCell, ("cells",))
+_ADD_CELL = _Kind(script.AddCell, ("cells", _TEXT))
+_ADD_BELOW = _Kind(script.AddCell, (_PATHS, _TEXT))
+_READ_CELLS = _Kind(script.ReadCells, (_ABOVE,))
+_ADD_CELLS = _Kind(script.AddCells, (_ABOVE, _TEXT))
+_FOLLOW = _Kind(script.FollowCell, ("cells", _TEXT))
+_READ_FILE = _Kind(script.ReadFile, ("files",))
+_WRITE_FILE = _Kind(script.WriteFile, ("files", _TEXT))
+_APPEND_FILE = _Kind(script.AppendFile, ("files", _TEXT))
+_SEE_STATE = _Kind(script.SeeState, ("keys",))
+_CHANGE_STATE = _Kind(script.ChangeState, ("keys", _TEXT))
+_OVERWRITE = _Kind(script.OverwriteState, ("keys", _TEXT, _EITHER))
+_OVERWRITE_UNCLAIMED = _Kind(script.OverwriteState, ("keys", _TEXT))
+_FILL = _Kind(script.OverwriteState, ("keys", _TEXT, _EITHER, (True,)))
+_FILL_UNCLAIMED = _Kind(script.OverwriteState, ("keys", _TEXT, (False,), (True,)))
+_BREAK_STATE = _Kind(script.BreakState)
+_FAIL = _Kind(script.Fail, (_TEXT, _OFTEN))
+_REFUSE = _Kind(script.Refuse, (_TEXT,))
+_LEAVE_OPEN = _Kind(script.LeaveOpen, (_LEFT,))
+_SHIELD = _Kind(script.Shield, (_SECONDS,))
+_PROTEST = _Kind(script.FailWhenCancelled, (_SECONDS, _TEXT))
 
 
 #: What the twin disk has, and what it has not, by several names.
@@ -282,18 +224,18 @@ _USES = st.integers(0, len(_USED) * len(_NAMES) * len(_TEXT) * 64 - 1)
 
 #: What a call may do by feature, each beside what it can meet.
 _KINDS: Mapping[str, tuple[_Kind, ...]] = {
-    "say": (_say,),
-    "state": (_see_state, _change_state, _change_state),
-    "cells": (_read_cell, _add_cell, _add_cell),
-    "overwrite": (_overwrite_state, _overwrite_state, _fill_state, _change_state),
-    "files": (_read_file, _write_file, _append_file),
-    "paths": (_below_path, _read_cells, _add_cells),
-    "follow": (_follow, _add_cell),
-    "fail": (_fail, _refuse),
-    "broken": (_break_state,),
-    "shield": (_shield,),
-    "protest": (_protest,),
-    "leave": (_leave_open,),
+    "say": (_SAY,),
+    "state": (_SEE_STATE, _CHANGE_STATE, _CHANGE_STATE),
+    "cells": (_READ_CELL, _ADD_CELL, _ADD_CELL),
+    "overwrite": (_OVERWRITE, _OVERWRITE, _FILL, _CHANGE_STATE),
+    "files": (_READ_FILE, _WRITE_FILE, _APPEND_FILE),
+    "paths": (_ADD_BELOW, _READ_CELLS, _ADD_CELLS),
+    "follow": (_FOLLOW, _ADD_CELL),
+    "fail": (_FAIL, _REFUSE),
+    "broken": (_BREAK_STATE,),
+    "shield": (_SHIELD,),
+    "protest": (_PROTEST,),
+    "leave": (_LEAVE_OPEN,),
 }
 
 
@@ -301,35 +243,35 @@ _KINDS: Mapping[str, tuple[_Kind, ...]] = {
 DOING = tuple(_KINDS)
 
 #: What a call may do that only looks: no step of it keeps a later one out, but by the state.
-_LOOKS = frozenset((_pause, _sleep, _say, _see_state, _change_state, _read_cell, _read_cells, _read_file, _shield))
+_LOOKS = frozenset((_PAUSE, _SLEEP, _SAY, _SEE_STATE, _CHANGE_STATE, _READ_CELL, _READ_CELLS, _READ_FILE, _SHIELD))
 
 #: Of these what claims: a call that only reads is kept out by nothing that stops the batch.
-_READS = frozenset((_read_cell, _read_cells, _read_file))
+_READS = frozenset((_READ_CELL, _READ_CELLS, _READ_FILE))
 
 #: What a call of a pure tool may do.  It claims nothing: it keeps its tickets until it is known that it need not run
 #: again, and no event says so to the law on needless waits.
 _PURE = frozenset(
-    (_pause, _sleep, _see_state, _change_state, _overwrite_unclaimed, _fill_unclaimed, _break_state, _refuse)
+    (_PAUSE, _SLEEP, _SEE_STATE, _CHANGE_STATE, _OVERWRITE_UNCLAIMED, _FILL_UNCLAIMED, _BREAK_STATE, _REFUSE)
 )
 
 #: What claims a key, and the same without the claim.
-_UNCLAIMED: Mapping[_Kind, _Kind] = {_overwrite_state: _overwrite_unclaimed, _fill_state: _fill_unclaimed}
+_UNCLAIMED: Mapping[_Kind, _Kind] = {_OVERWRITE: _OVERWRITE_UNCLAIMED, _FILL: _FILL_UNCLAIMED}
 
 
 @lru_cache(10_000)
 def _kinds(features: frozenset[str], only: frozenset[_Kind] | None) -> tuple[_Kind, ...]:
     found = [kind for name, kinds in _KINDS.items() if name in features for kind in kinds * 2]
     if only is _LOOKS:
-        found += [_sleep, *(kind for kind in found if kind in _READS)]
+        found += [_SLEEP, *(kind for kind in found if kind in _READS)]
     if only is _PURE:
         found = [_UNCLAIMED.get(kind, kind) for kind in found]
-    return tuple(kind for kind in (_pause, _sleep, *found) if only is None or kind in only)
+    return tuple(kind for kind in (_PAUSE, _SLEEP, *found) if only is None or kind in only)
 
 
 @lru_cache(100_000)
 def _action(palette: Palette, only: frozenset[_Kind] | None, number: int) -> Action:
     kind, which = divmod(number, _OF_A_KIND)
-    return _kinds(palette.features, only)[kind](_Digits(which), palette)
+    return _kinds(palette.features, only)[kind].of(_Digits(which), palette)
 
 
 @cache
@@ -390,7 +332,7 @@ def _call(draw: st.DrawFn, palette: Palette, children: Any) -> Scripted:
             does = [
                 *does,
                 *([script.Sleep(one_of(draw, _SECONDS))] if one_of(draw, _EITHER) else []),
-                _fail(lambda options: one_of(draw, options), palette),
+                _FAIL.of(lambda options: one_of(draw, options), palette),
             ]
     bare = Scripted(does)
     is_async = bare.sub_batches or any(isinstance(action, script.LeaveOpen) for action in does)
