@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, orders, together
+from toolrt.teaching.litmus._litmus import Program, gallery, one_step, together
 
 
 def lost_update(tasks: int, rounds: int) -> Program:
@@ -238,6 +240,7 @@ CELLS = gallery(
     store_buffering       | (0, 1), (1, 0), (1, 1)   |               | steps 2 2   | 3: 4 orders, less the cycle
     message_passing       | (0, 0), (0, 1), (1, 1)   |               | steps 2 2   | 3: 4 orders, less the cycle
     load_buffering        | (0, 0), (0, 1), (1, 0)   |               | steps 2 2   | 3: 4 orders, less the cycle
+    independent_reads     |                          |               | steps 1 1 2 2 | 15: one for each outcome
     overdraw              | 0                        | -100          | 6           | 4
     account               | "paid"                   | "refused"     | steps 1 1 1 | 5: audit and refusal only look
     aba                   | "sound"                  | "in use"      | 10          | 10
@@ -277,16 +280,11 @@ CELLS = gallery(
         "Each of two tasks reads one cell and sets the other. Both reading 1 would need each to read what comes"
         " later: no schedule has it.",
     ),
-    independent_reads=Litmus(
-        "independent_reads",
+    independent_reads=(
+        _two_readers_two_writers(),
         "Two tasks set a cell each, two others read both in opposite order. All 16 combinations but one: the readers"
         " never disagree about which cell was set first, (1, 0, 1, 0).",
-        _two_readers_two_writers(),
-        right={
-            (a, b, c, d) for a in (0, 1) for b in (0, 1) for c in (0, 1) for d in (0, 1) if (a, b, c, d) != (1, 0, 1, 0)
-        },
-        interleavings=orders(1, 1, 2, 2),
-        classes=Count(15, "one for each outcome"),
+        {"right": set(product((0, 1), repeat=4)) - {(1, 0, 1, 0)}},
     ),
     overdraw=(
         _overdraw,

@@ -9,7 +9,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.teaching.litmus._litmus import Count, Litmus, together
+from toolrt.teaching.litmus._litmus import Program, gallery, together
 
 
 class TicketModel:
@@ -78,30 +78,31 @@ class RegisterModel:
         return self.number
 
 
+def _judged(judge: Callable[[sim.Execution], str]) -> Callable[[sim.Execution], str]:
+    """What `judge` says of the history of an execution, or the name of the error that it ended by."""
+    return lambda execution: judge(execution) if execution.error is None else type(execution.error).__name__
+
+
+def _linear(model: Any) -> Callable[[sim.Execution], str]:
+    def judge(execution: sim.Execution) -> str:
+        return "linearizable" if sim.linearizable(execution, model, cancelled="nothing") else "not linearizable"
+
+    return _judged(judge)
+
+
+@_judged
 def _leaves_one(execution: sim.Execution) -> str:
-    if execution.error is not None:
-        return type(execution.error).__name__
     return "serializable" if sim.serializable(execution, OnCallModel) else "not serializable"
 
 
+@_judged
 def _how_strong(execution: sim.Execution) -> str:
-    if execution.error is not None:
-        return type(execution.error).__name__
     if sim.linearizable(execution, RegisterModel):
         return "linearizable"
     return "serializable only" if sim.serializable(execution, RegisterModel) else "neither"
 
 
-def _read(model: Any) -> Callable[[sim.Execution], str]:
-    def read(execution: sim.Execution) -> str:
-        if execution.error is not None:
-            return type(execution.error).__name__
-        return "linearizable" if sim.linearizable(execution, model, cancelled="nothing") else "not linearizable"
-
-    return read
-
-
-def _tickets(locked: bool) -> Callable[[], Any]:
+def _tickets(locked: bool) -> Program:
     async def program() -> sim.History:
         history, lock, last = sim.History(), trio.Lock(), sim.Cell(0, name="last")
 
@@ -123,7 +124,7 @@ def _tickets(locked: bool) -> Callable[[], Any]:
     return program
 
 
-def _slot(loses: bool) -> Callable[[], Any]:
+def _slot(loses: bool) -> Program:
     async def program() -> sim.History:
         history = sim.History()
         send, receive = trio.open_memory_channel[int](1)
@@ -152,7 +153,7 @@ def _slot(loses: bool) -> Callable[[], Any]:
     return program
 
 
-def _on_call(locked: bool) -> Callable[[], Any]:
+def _on_call(locked: bool) -> Program:
     async def program() -> sim.History:
         history, lock = sim.History(), trio.Lock()
         here = {who: sim.Cell(True, name=who) for who in "ab"}
@@ -198,70 +199,56 @@ async def _replica() -> sim.History:
     return history
 
 
-HISTORIES = (
-    Litmus(
-        "tickets_2",
+#: Programs whose outcome is what a model says of their history.
+HISTORIES = gallery(
+    """
+    program             | right          | wrong               | schedules | classes
+    tickets_2           | "linearizable" | "not linearizable"  | 6         |
+    tickets_2_locked    | "linearizable" |                     | 6         |
+    cancelled_get       | "linearizable" |                     | 3         |
+    cancelled_get_loses | "linearizable" | "not linearizable"  | 4         |
+    write_skew          | "serializable" | "not serializable"  | 6         |
+    write_skew_locked   | "serializable" |                     | 6         |
+    stale_replica       | "linearizable" | "serializable only" | 3         |
+    """,
+    tickets_2=(
+        _tickets(locked=False),
         "Two tasks take a ticket; a checkpoint stands between the look at the last number and the new one. Both may get"
         " number 1, and no order of the two calls explains that.",
-        _tickets(locked=False),
-        right={"linearizable"},
-        wrong={"not linearizable"},
-        interleavings=Count(6),
-        read=_read(TicketModel),
+        {"read": _linear(TicketModel)},
     ),
-    Litmus(
-        "tickets_2_locked",
-        "The same behind a lock: in every schedule the two calls can have come one after the other.",
+    tickets_2_locked=(
         _tickets(locked=True),
-        right={"linearizable"},
-        interleavings=Count(6),
-        read=_read(TicketModel),
+        "The same behind a lock: in every schedule the two calls can have come one after the other.",
+        {"read": _linear(TicketModel)},
     ),
-    Litmus(
-        "cancelled_get",
+    cancelled_get=(
+        _slot(loses=False),
         "A task that takes from a channel is cancelled, then another one takes. What Trio's channel promises holds: the"
         " item went to the first or is still there.",
-        _slot(loses=False),
-        right={"linearizable"},
-        interleavings=Count(3),
-        read=_read(SlotModel),
+        {"read": _linear(SlotModel)},
     ),
-    Litmus(
-        "cancelled_get_loses",
+    cancelled_get_loses=(
+        _slot(loses=True),
         "The same with a checkpoint behind the taking. Cancelled there, the item is gone: the second task waits for"
         " ever beside a place that is full in every order of the calls.",
-        _slot(loses=True),
-        right={"linearizable"},
-        wrong={"not linearizable"},
-        interleavings=Count(4),
-        read=_read(SlotModel),
+        {"read": _linear(SlotModel)},
     ),
-    Litmus(
-        "write_skew",
+    write_skew=(
+        _on_call(locked=False),
         "Two doctors are on call, and each may leave while the other one stays. Both look, then both leave: each call"
         " writes what the other one does not, and yet no order of whole calls explains both answers.",
-        _on_call(locked=False),
-        right={"serializable"},
-        wrong={"not serializable"},
-        interleavings=Count(6),
-        read=_leaves_one,
+        {"read": _leaves_one},
     ),
-    Litmus(
-        "write_skew_locked",
-        "The same behind a lock: the second doctor stays.",
+    write_skew_locked=(
         _on_call(locked=True),
-        right={"serializable"},
-        interleavings=Count(6),
-        read=_leaves_one,
+        "The same behind a lock: the second doctor stays.",
+        {"read": _leaves_one},
     ),
-    Litmus(
-        "stale_replica",
+    stale_replica=(
+        _replica,
         "A task writes, then reads from a copy that another task keeps up to date. It may read what was there before"
         " its own write: serializable, since an order of calls need not be that of time, and not linearizable.",
-        _replica,
-        right={"linearizable"},
-        wrong={"serializable only"},
-        interleavings=Count(3),
-        read=_how_strong,
+        {"read": _how_strong},
     ),
 )

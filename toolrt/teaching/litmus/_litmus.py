@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from ast import literal_eval
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from math import factorial
 from textwrap import dedent
 from typing import Any, ParamSpec
@@ -18,6 +18,9 @@ from toolrt.errors import DefinitionRefused, errors_in
 _Arguments = ParamSpec("_Arguments")
 
 Program = Callable[[], Awaitable[Any]]
+
+#: A program, its story, and more fields of `Litmus`, by name.
+Entry = tuple[Program, str] | tuple[Program, str, Mapping[str, Any]]
 
 
 @attrs.frozen
@@ -134,43 +137,52 @@ async def together(*tasks: Callable[[], Awaitable[object]]) -> None:
 def orders(*steps: int) -> Count:
     """Tasks of so many steps, in any order: the multinomial coefficient."""
     number = factorial(sum(steps))
-    for count in steps:
-        number //= factorial(count)
-    below = " ".join(f"{count}!" for count in steps)
+    for each in steps:
+        number //= factorial(each)
+    below = " ".join(f"{each}!" for each in steps)
     return Count(number, f"{sum(steps)}! / ({below})")
 
 
-def gallery(table: str, **programs: Litmus | tuple[Program, str]) -> tuple[Litmus, ...]:
+def gallery(table: str, common: Mapping[str, Any] | None = None, /, **programs: Entry) -> tuple[Litmus, ...]:
     """Make litmus programs from a table of what can come of them.
 
     Args:
         table: a header, then a row for each program: its name, its right and its wrong outcomes as Python literals, the
-            number of its schedules (``steps 2 2``: as `orders`), the number of its classes and how that is known.
-        programs: by name the program and its story, or a `Litmus` that has no row.
+            number of its schedules (``steps 2 2``: as `orders`) and of its classes, each with how that is known; an
+            empty number was not counted.
+        common: fields of `Litmus` that all of them have.
+        programs: by name the program, its story, and more fields of `Litmus`.
+
+    Raises:
+        DefinitionRefused: there is a row without a program.
     """
-    rows = {
-        name: facts for name, *facts in ([cell.strip() for cell in row.split("|")] for row in table.splitlines()[2:-1])
-    }
+    rows = rows_of(table)
     made = []
-    for name, entry in programs.items():
-        if isinstance(entry, Litmus):
-            made.append(entry)
-            continue
+    for name, (program, story, *more) in programs.items():
         right, wrong, schedules, classes = rows.pop(name)
-        program, story = entry
-        made.append(
-            Litmus(name, story, program, _outcomes(right), _outcomes(wrong), _count(schedules), _count(classes))
-        )
+        fields: dict[str, Any] = {"right": outcomes(right), "wrong": outcomes(wrong)}
+        counted = {"interleavings": count(schedules), "classes": count(classes)}
+        made.append(Litmus(name, story, program, **{**fields, **counted, **(common or {}), **dict(*more)}))
     if rows:
         raise DefinitionRefused("gallery(table)", "a program for each row", sorted(rows))
     return tuple(made)
 
 
-def _outcomes(cell: str) -> tuple[Any, ...]:
+def rows_of(table: str) -> dict[str, list[str]]:
+    """The rows of a table but its header: the first cell, and the others."""
+    rows = ([cell.strip() for cell in row.split("|")] for row in table.splitlines()[2:-1])
+    return {name: cells for name, *cells in rows}
+
+
+def outcomes(cell: str) -> tuple[Any, ...]:
+    """The outcomes in a cell, as Python literals."""
     return literal_eval(f"({cell},)") if cell else ()
 
 
-def _count(cell: str) -> Count:
+def count(cell: str) -> Count | None:
+    """The number in a cell; None: there is none."""
+    if not cell:
+        return None
     if cell.startswith("steps "):
         return orders(*map(int, cell.split()[1:]))
     number, _, how = cell.partition(": ")

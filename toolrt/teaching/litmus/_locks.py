@@ -6,7 +6,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, together
+from toolrt.teaching.litmus._litmus import Entry, Program, gallery, together
 
 
 def _dining(guests: int, last_one_turns: bool = False) -> Program:
@@ -190,27 +190,16 @@ def _polite(tries: int) -> Program:
     return program
 
 
-_DINING = (
-    Litmus(
-        f"dining_{guests}",
+def _dinner(guests: int) -> Entry:
+    story = (
         f"{guests} philosophers take the left fork, then the right one. When each holds the left one none ever"
         " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
         " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
-        " held is one, so that executions differ by who waited for whom.",
-        _dining(guests),
-        right={"all ate"},
-        wrong={"Deadlock"},
-        interleavings=interleavings,
-        classes=Count(classes, "run by DPOR"),
-        proof="all end, or all wait in a circle: a task that waits holds a left fork, and a circle needs all of them",
+        " held is one, so that executions differ by who waited for whom."
     )
-    for guests, interleavings, classes in (
-        (2, Count(8), 5),
-        (3, Count(285), 37),
-        (4, Count(26_744), 185),
-        (5, None, 841),
-    )
-)
+    proof = "all end, or all wait in a circle: a task that waits holds a left fork, and a circle needs all of them"
+    return _dining(guests), story, {"proof": proof}
+
 
 #: Programs on locks.
 LOCKS = gallery(
@@ -218,10 +207,15 @@ LOCKS = gallery(
     program            | right                     | wrong      | schedules | classes
     lock_2             | 2                         |            | 6         | 4
     lock_3             | 3                         |            | 72        | 30
+    dining_2           | "all ate"                 | "Deadlock" | 8         | 5: run by DPOR
+    dining_3           | "all ate"                 | "Deadlock" | 285       | 37: run by DPOR
+    dining_4           | "all ate"                 | "Deadlock" | 26,744    | 185: run by DPOR
+    dining_5           | "all ate"                 | "Deadlock" |           | 841: run by DPOR
     dining_3_one_turns | "all ate"                 |            | 218       | 36
     two_locks          | "moved both"              | "Deadlock" | 22        | 12
     two_stages         | "all or nothing"          |            | 10        | 8
     two_stages_apart   | "all or nothing"          | "half"     | 18        | 12
+    two_stages_6       | "all or nothing"          | "half"     |           |
     order_of_waiting   | "as asked"                |            | 636       | 636
     upgrade            | "both wrote"              | "Deadlock" | 28        | 28
     readers_and_writer | "00 00", "00 11", "11 11" |            | 206       | 40
@@ -233,7 +227,7 @@ LOCKS = gallery(
         " the lock when it is released; no other task barges in between.",
     ),
     lock_3=(_under_lock(3), "As lock_2, with three tasks."),
-    **{one.name: one for one in _DINING},
+    **{f"dining_{guests}": _dinner(guests) for guests in range(2, 6)},
     dining_3_one_turns=(
         _dining(3, last_one_turns=True),
         "As dining_3, but the last one takes the right fork first: the locks have an order, and no tasks wait in a"
@@ -253,13 +247,10 @@ LOCKS = gallery(
         _two_stages(between=True),
         "As two_stages, with a checkpoint between the stages (a tool call, say): now the reader may see half.",
     ),
-    two_stages_6=Litmus(
-        "two_stages_6",
-        "As two_stages_apart, with three writers and three readers.",
+    two_stages_6=(
         _two_stages(between=True, writers=3, readers=3),
-        right={"all or nothing"},
-        wrong={"half"},
-        proof="a reader between two stages of a writer, or not; two_stages_apart has both",
+        "As two_stages_apart, with three writers and three readers.",
+        {"proof": "a reader between two stages of a writer, or not; two_stages_apart has both"},
     ),
     order_of_waiting=(
         _order_of_waiting,

@@ -11,20 +11,18 @@ from trio.lowlevel import checkpoint
 
 from toolrt import sim
 from toolrt.sim.exploring._temporal import TemporalCheck, observing
-from toolrt.teaching.litmus._litmus import Count, Litmus, together
+from toolrt.teaching.litmus._litmus import Entry, gallery, together
 
 #: What a program shares with the predicate that is asked after its steps.
 _Shared = dict[str, Any]
 
 
 def _asked(
-    name: str,
-    story: str,
     kind: Callable[[Callable[[], Any]], TemporalCheck],
     program: Callable[[_Shared], Awaitable[object]],
     predicate: Callable[[_Shared], bool],
-    **stated: Any,
-) -> Litmus:
+    story: str,
+) -> Entry:
     """Make a program whose outcome is what a temporal check says of it, of one execution at a time."""
     shared: _Shared = {}
     check = kind(lambda: predicate(shared))
@@ -43,7 +41,7 @@ def _asked(
             return "does not hold" if complaint else "holds"
         return "reached" if check.met else "not reached"
 
-    return Litmus(name, story, functools.wraps(program)(observing(fresh, check)), read=read, **stated)
+    return functools.wraps(program)(observing(fresh, check)), story, {"read": read}
 
 
 def _both_inside(shared: _Shared) -> bool:
@@ -122,81 +120,58 @@ async def _last_word(shared: _Shared) -> None:
     await together(lambda: say("yes"), lambda: say("no"))
 
 
-MOMENTS = (
-    _asked(
-        "always_whole",
-        "Something is moved in two steps. In the end all is well in every schedule; `sim.always` asks after each step,"
-        " and between the two it is in neither place.",
+#: Programs with a temporal check.
+MOMENTS = gallery(
+    """
+    program                | right                    | wrong           | schedules | classes
+    always_whole           |                          | "does not hold" | 6         | 6
+    always_whole_at_once   | "holds"                  |                 | 3         | 3
+    eventually_met         | "holds"                  | "does not hold" | 6         | 6
+    eventually_met_waiting | "holds"                  |                 | 4         | 4
+    reachable_both         | "not reached"            | "reached"       | 6         | 6
+    reachable_in_turn      | "not reached"            |                 | 6         | 4
+    sometimes_last         | "reached", "not reached" |                 | 2         | 2
+    """,
+    always_whole=_asked(
         sim.always,
         _transfer,
         _nothing_is_gone,
-        right=(),
-        wrong={"does not hold"},
-        interleavings=Count(6),
-        classes=Count(6),
+        "Something is moved in two steps. In the end all is well in every schedule; `sim.always` asks after each step,"
+        " and between the two it is in neither place.",
     ),
-    _asked(
-        "always_whole_at_once",
-        "The same in one step: it holds after every step.",
-        sim.always,
-        _transfer_at_once,
-        _nothing_is_gone,
-        right={"holds"},
-        interleavings=Count(3),
-        classes=Count(3),
+    always_whole_at_once=_asked(
+        sim.always, _transfer_at_once, _nothing_is_gone, "The same in one step: it holds after every step."
     ),
-    _asked(
-        "eventually_met",
-        "Two visitors enter a room, stay for a checkpoint and leave. `sim.eventually` says that at some time both are"
-        " there; they may miss each other.",
+    eventually_met=_asked(
         sim.eventually,
         _visits,
         _both_inside,
-        right={"holds"},
-        wrong={"does not hold"},
-        interleavings=Count(6),
-        classes=Count(6),
+        "Two visitors enter a room, stay for a checkpoint and leave. `sim.eventually` says that at some time both are"
+        " there; they may miss each other.",
     ),
-    _asked(
-        "eventually_met_waiting",
-        "The same where each waits for the other one: they meet in every schedule.",
+    eventually_met_waiting=_asked(
         sim.eventually,
         _visits_that_wait,
         _both_inside,
-        right={"holds"},
-        interleavings=Count(4),
-        classes=Count(4),
+        "The same where each waits for the other one: they meet in every schedule.",
     ),
-    _asked(
-        "reachable_both",
-        "Can both be in the room? `sim.reachable` is content with one step of one schedule, and so this room has no"
-        " mutual exclusion.",
+    reachable_both=_asked(
         sim.reachable,
         _visits,
         _both_inside,
-        right={"not reached"},
-        wrong={"reached"},
-        interleavings=Count(6),
-        classes=Count(6),
+        "Can both be in the room? `sim.reachable` is content with one step of one schedule, and so this room has no"
+        " mutual exclusion.",
     ),
-    _asked(
-        "reachable_in_turn",
-        "The same behind a lock: no step of any schedule has both inside.",
+    reachable_in_turn=_asked(
         sim.reachable,
         _visits_in_turn,
         _both_inside,
-        right={"not reached"},
-        interleavings=Count(6),
-        classes=Count(4),
+        "The same behind a lock: no step of any schedule has both inside.",
     ),
-    _asked(
-        "sometimes_last",
-        "Two tasks have a word each. `sim.sometimes` looks at the end only, and `no` is the last word of one schedule.",
+    sometimes_last=_asked(
         sim.sometimes,
         _last_word,
         lambda shared: bool(shared) and shared["said"].get() == "no",
-        right={"reached", "not reached"},
-        interleavings=Count(2),
-        classes=Count(2),
+        "Two tasks have a word each. `sim.sometimes` looks at the end only, and `no` is the last word of one schedule.",
     ),
 )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import trio
 
 from toolrt import sim
-from toolrt.teaching.litmus._litmus import Count, Litmus, together
+from toolrt.teaching.litmus._litmus import Program, gallery, together
 
 
-def _seats(is_checked_inside: bool) -> Callable[[], Any]:
+def _seats(is_checked_inside: bool) -> Program:
     async def program() -> int:
         seats = sim.Cell(1, name="seats")
 
@@ -37,7 +34,7 @@ def _seats(is_checked_inside: bool) -> Callable[[], Any]:
     return program
 
 
-def _message(is_read_whole: bool) -> Callable[[], Any]:
+def _message(is_read_whole: bool) -> Program:
     async def program() -> str:
         with sim.Network(partial=1):
             near, far = map(trio.SocketStream, trio.socket.socketpair())
@@ -51,7 +48,7 @@ def _message(is_read_whole: bool) -> Callable[[], Any]:
     return program
 
 
-def _count(is_added_there: bool) -> Callable[[], Any]:
+def _count(is_added_there: bool) -> Program:
     async def program() -> int:
         count = sim.Cell(0, name="count")
         near, far = trio.socket.socketpair()
@@ -72,59 +69,39 @@ def _count(is_added_there: bool) -> Callable[[], Any]:
     return program
 
 
-OUTSIDE = (
-    Litmus(
-        "check_then_thread",
+#: Programs with threads and sockets.
+OUTSIDE = gallery(
+    """
+    program           | right | wrong     | schedules | classes
+    check_then_thread | 0     | -1        | 7         | 3
+    check_in_thread   | 0     |           | 7         | 2
+    one_read          | "abc" | "a", "ab" | 5         | 5
+    read_until_whole  | "abc" |           | 5         | 5
+    count_sent        | 2     | 1         | 158       | 158
+    count_kept_there  | 2     |           | 158       | 158
+    """,
+    check_then_thread=(
+        _seats(is_checked_inside=False),
         "A task looks whether a seat is free and takes it in a worker thread; another one does both in one step. It may"
         " come before the thread, and one seat is sold twice.",
-        _seats(is_checked_inside=False),
-        right={0},
-        wrong={-1},
-        interleavings=Count(7),
-        classes=Count(3),
     ),
-    Litmus(
-        "check_in_thread",
-        "The same where the thread looks, too. Between two hand-overs a thread is one step, so this is right.",
+    check_in_thread=(
         _seats(is_checked_inside=True),
-        right={0},
-        interleavings=Count(7),
-        classes=Count(2),
+        "The same where the thread looks, too. Between two hand-overs a thread is one step, so this is right.",
     ),
-    Litmus(
-        "one_read",
+    one_read=(
+        _message(is_read_whole=False),
         "Three bytes are sent over a socket and read by one call. TCP keeps the order of bytes and no messages:"
         " some may be missing.",
-        _message(is_read_whole=False),
-        right={"abc"},
-        wrong={"a", "ab"},
-        interleavings=Count(5),
-        classes=Count(5),
     ),
-    Litmus(
-        "read_until_whole",
-        "The same with reads until all three are there.",
-        _message(is_read_whole=True),
-        right={"abc"},
-        interleavings=Count(5),
-        classes=Count(5),
-    ),
-    Litmus(
-        "count_sent",
+    read_until_whole=(_message(is_read_whole=True), "The same with reads until all three are there."),
+    count_sent=(
+        _count(is_added_there=False),
         "Two clients read a count and send the next one over a socket to a server, which keeps what it gets. Both may"
         " send 1.",
-        _count(is_added_there=False),
-        right={2},
-        wrong={1},
-        interleavings=Count(158),
-        classes=Count(158),
     ),
-    Litmus(
-        "count_kept_there",
-        "The same where they send what is to be done, and the server does it.",
+    count_kept_there=(
         _count(is_added_there=True),
-        right={2},
-        interleavings=Count(158),
-        classes=Count(158),
+        "The same where they send what is to be done, and the server does it.",
     ),
 )
