@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import MUTANTS, Mix, Mutant, Predicate, check, simulate
+from toolrt.invariants._shared_out import shared_out
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
-from toolrt.sim.exploring._workers import WorkerPool
 from toolrt.testing._strategies import schedules, tool_mixes
 
 __all__ = [
@@ -54,9 +54,6 @@ _REPLAYED = 4
 
 #: The word for an execution that ended by an error and broke no law.
 ERROR = "an error"
-
-# Wall seconds between two looks at the workers, and that they have to answer after Ctrl-C.
-_LOOK, _LAST_WORDS = 0.2, 10.0
 
 #: A mix, and the schedule it is run under.
 Example = tuple[Mix, list[int]]
@@ -281,7 +278,7 @@ class _ScoreTask:
 class _ChunkRunner:
     """Runs one part after the other."""
 
-    def __init__(self, task: _ScoreTask, worker: int, told: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, task: _ScoreTask, worker: int, told: Callable[[], int]) -> None:
         self._task = task
         self._told = told
 
@@ -380,39 +377,15 @@ class _Scoring:
         self._waiting = [self._part(seed, 0) for seed in reversed(seeds)]
 
     def run(self, jobs: int) -> MutationScore:
+        jobs = max(1, min(jobs, len(self._seeds)))
         with one_interrupt_noted(self._interrupt):
-            if jobs == 1:
-                runner = _ChunkRunner(self._task, 0, lambda: self._interrupted)
-                while self._waiting and not self._interrupted:
-                    self._note(runner.do(self._waiting.pop()))
-            else:
-                self._run_there(min(jobs, len(self._seeds)))
+            for _, found in shared_out(self._waiting, self._task, _ChunkRunner, jobs, lambda: self._interrupted):
+                self._note(found)
         return self._score()
 
     def _interrupt(self) -> bool:
         before, self._interrupted = self._interrupted, True
         return before
-
-    def _run_there(self, jobs: int) -> None:
-        workers = WorkerPool(self._task, jobs, 0, _ChunkRunner)
-        lent = 0
-        patience = _LAST_WORDS
-        try:
-            while (lent or (self._waiting and not self._interrupted)) and patience > 0:
-                if self._interrupted:
-                    workers.stop()
-                    patience -= _LOOK
-                else:
-                    for worker in list(workers.idle)[: len(self._waiting)]:
-                        workers.give(worker, self._waiting.pop())
-                        lent += 1
-                for _, answer in workers.answers(_LOOK):
-                    lent -= 1
-                    if isinstance(answer, str):
-                        raise RuntimeError(f"a process of mutation_score ended: {answer}")
-                    self._note(answer)
-        finally:
-            workers.close()
 
     def _part(self, seed: int, number: int) -> _ExampleChunk:
         alive = tuple(name for name in self._task.mutants if name not in self._catches[seed])

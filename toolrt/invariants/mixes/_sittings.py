@@ -26,11 +26,12 @@ import trio
 from toolrt import probe, sim
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.invariants._shared_out import shared_out
 from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.predicates._check import check
 from toolrt.invariants.predicates._law import Predicate
 from toolrt.sim.exploring._estimate import duration
-from toolrt.sim.exploring._executors import JobsArgument, checked_workers, workers_of
+from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 
 __all__ = ["BatchProgress", "ShownBatch", "search_all"]
@@ -38,11 +39,8 @@ __all__ = ["BatchProgress", "ShownBatch", "search_all"]
 # Another one for each change of what is kept.
 _VERSION = 1
 
-# Wall seconds between two looks at the clock, between two calls of `progress`, and between two writings of the file.
-_LOOK, _TELL, _SAVE = 0.1, 0.5, 5.0
-
-# After Ctrl-C workers get so many wall seconds to end their batches.
-_LAST_WORDS = 10.0
+# Wall seconds between two calls of `progress`, and between two writings of the file.
+_TELL, _SAVE = 0.5, 5.0
 
 # The rooms whose code decides what a batch does and what a law says of it.
 _ROOMS = ("model", "order", "trace", "runtime", "sim", "invariants")
@@ -94,10 +92,10 @@ class _Task:
 class _BatchSearcher:
     """Does one batch after the other."""
 
-    def __init__(self, task: _Task, worker: int = 0, told: Callable[[], int] | None = None) -> None:
+    def __init__(self, task: _Task, worker: int, told: Callable[[], int]) -> None:
         self._task = task
 
-    def do(self, order: int) -> tuple[int, ShownBatch]:
+    def do(self, order: int) -> ShownBatch:
         mix, laws = self._task.batches[order], self._task.laws
 
         def broken(execution: sim.Execution) -> Any:
@@ -108,7 +106,7 @@ class _BatchSearcher:
         unfinished = None
         if choices is None and not report.complete:
             unfinished = report.unfinished or next(iter(report.reasons), "no execution was run")
-        return order, ShownBatch(report.executions, choices, unfinished)
+        return ShownBatch(report.executions, choices, unfinished)
 
 
 def search_all(
@@ -151,16 +149,14 @@ class _Sitting:
         self._told = 0.0
 
     def run(self) -> dict[int, ShownBatch]:
+        # With one job and no file Ctrl-C is the caller's.
+        callers = self._jobs == 1 and self._file is None
         try:
-            if self._jobs == 1 and self._file is None:
-                # Ctrl-C is the caller's.
-                self._search_here()
-            else:
-                with one_interrupt_noted(self._interrupt):
-                    if self._jobs == 1:
-                        self._search_here()
-                    else:
-                        self._search_there()
+            with contextlib.nullcontext() if callers else one_interrupt_noted(self._interrupt):
+                for place, shown in shared_out(
+                    self._left, self._task, _BatchSearcher, self._jobs, lambda: self._interrupted
+                ):
+                    self._note(place, shown)
         finally:
             self._save()
         self._tell(always=True)
@@ -171,38 +167,6 @@ class _Sitting:
     def _interrupt(self) -> bool:
         before, self._interrupted = self._interrupted, True
         return before
-
-    def _search_here(self) -> None:
-        bench = _BatchSearcher(self._task)
-        while self._left and not self._interrupted:
-            self._note(*bench.do(self._left.pop()))
-
-    def _search_there(self) -> None:
-        workers = workers_of(self._jobs, self._task, 0, _BatchSearcher)
-        lent: dict[int, int] = {}
-        # What a worker that has ended was doing is done here, once: where it breaks, it breaks for the caller to see.
-        lost: list[int] = []
-        until = None
-        try:
-            while True:
-                if self._interrupted and until is None:
-                    until = time.perf_counter() + _LAST_WORDS
-                if until is None:
-                    for worker in list(workers.idle)[: len(self._left)]:
-                        lent[worker] = self._left.pop()
-                        workers.give(worker, lent[worker])
-                if not lent or (until is not None and time.perf_counter() > until):
-                    break
-                for worker, answer in workers.answers(_LOOK):
-                    place = lent.pop(worker, None)
-                    if not isinstance(answer, str):
-                        self._note(*answer)
-                    elif place is not None:
-                        lost.append(place)
-        finally:
-            workers.close()
-        self._left += lost
-        self._search_here()
 
     def _note(self, place: int, shown: ShownBatch) -> None:
         self._done[place] = shown

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from toolrt.sim.exploring._executors import JobsArgument, workers_of
+from toolrt.invariants._shared_out import shared_out
+from toolrt.sim.exploring._executors import JobsArgument
 from toolrt.teaching.litmus._litmus import Litmus
 from toolrt.teaching.litmus._verify import MOST, Verified, verify
-
-# Wall seconds between two looks for answers.
-_LOOK = 0.5
 
 
 class _Verifier:
@@ -41,20 +39,10 @@ def verified_on(workers: JobsArgument | None, programs: Sequence[Litmus], most: 
         for program in programs:
             yield verify(program, most)
         return
-    pool = workers_of(workers, most, 0, _Verifier)
-    try:
-        left, lent = list(enumerate(programs)), dict[int, int]()
-        found: dict[int, Verified] = {}
-        for number in range(len(programs)):
-            while number not in found:
-                for worker in list(pool.idle)[: len(left)]:
-                    lent[worker], program = left.pop(0)
-                    pool.give(worker, program.name)
-                for worker, answer in pool.answers(_LOOK):
-                    place = lent.pop(worker)
-                    program = programs[place]
-                    is_lost = isinstance(answer, str)
-                    found[place] = verify(program, most) if is_lost else Verified(program, *answer)
-            yield found.pop(number)
-    finally:
-        pool.close()
+    answers = shared_out([program.name for program in reversed(programs)], most, _Verifier, workers)
+    found: dict[str, tuple[Any, ...]] = {}
+    for program in programs:
+        while program.name not in found:
+            name, answer = next(answers)
+            found[name] = answer
+        yield Verified(program, *found.pop(program.name))
