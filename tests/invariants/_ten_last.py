@@ -5,12 +5,12 @@ No strategy was changed for them.  None has a workload of its own: random exampl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 
-from toolrt.invariants import Mix, Mutant, patched
+from toolrt.invariants import Mix, Mutant
+from toolrt.invariants.mutants._mutant import Function, instead
 from toolrt.model import WRITE, Outcome, Tool
 from toolrt.order import CallRecord, ClaimTable, Machine, _machine
 from toolrt.order._admission import Admission
@@ -19,95 +19,63 @@ from toolrt.runtime._run import BatchRun
 
 __all__ = ["TEN_LAST"]
 
-Function = Callable[..., Any]
+
+def _one_stop(stop: Function, self: Machine, by: CallRecord) -> None:
+    if self.stopped_by is None:
+        stop(self, by)
 
 
-def _one_stop(stop: Function) -> Function:
-    def one_stop(self: Machine, by: CallRecord) -> None:
-        if self.stopped_by is None:
-            stop(self, by)
-
-    return one_stop
+def _failed_lane(apply: Function, self: BatchRun, lane: Any) -> None:
+    if any(call.result is not None and call.result.outcome is Outcome.ERROR for call in lane.calls):
+        lane.modified = []
+    apply(self, lane)
 
 
-def _failed_lane(apply: Function) -> Function:
-    def failed_lane(self: BatchRun, lane: Any) -> None:
-        if any(call.result is not None and call.result.outcome is Outcome.ERROR for call in lane.calls):
-            lane.modified = []
-        apply(self, lane)
-
-    return failed_lane
+def _reads_write(take: Function, self: ClaimTable, claims: Any, *rest: Any) -> Any:
+    return take(self, [attrs.evolve(claim, mode=WRITE) for claim in claims], *rest)
 
 
-def _reads_write(take: Function) -> Function:
-    def reads_write(self: ClaimTable, claims: Any, *rest: Any) -> Any:
-        return take(self, [attrs.evolve(claim, mode=WRITE) for claim in claims], *rest)
-
-    return reads_write
-
-
-def _denied_keep(finish: Function) -> Function:
-    def denied_keep(self: Machine, lane: Any, call: CallRecord) -> None:
-        if call.result is not None and call.result.outcome is Outcome.DENIED:
-            call.tickets = ()
-        finish(self, lane, call)
-
-    return denied_keep
+def _denied_keep(finish: Function, self: Machine, lane: Any, call: CallRecord) -> None:
+    if call.result is not None and call.result.outcome is Outcome.DENIED:
+        call.tickets = ()
+    finish(self, lane, call)
 
 
-def _first_of_a_group(describe: Function) -> Function:
-    def first_of_a_group(self: Tool, error: BaseException) -> str:
-        first = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
-        return str(describe(self, first))
-
-    return first_of_a_group
+def _first_of_a_group(describe: Function, self: Tool, error: BaseException) -> str:
+    first = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
+    return str(describe(self, first))
 
 
-def _last_slot_empty(dispatch: Function) -> Function:
-    def last_slot_empty(self: Machine, lane: Any) -> None:
-        before, self.limit = self.limit, max(1, self.limit - 1)
-        try:
-            dispatch(self, lane)
-        finally:
-            self.limit = before
-
-    return last_slot_empty
+def _last_slot_empty(dispatch: Function, self: Machine, lane: Any) -> None:
+    before, self.limit = self.limit, max(1, self.limit - 1)
+    try:
+        dispatch(self, lane)
+    finally:
+        self.limit = before
 
 
-def _latest_first(heappop: Function) -> Function:
-    def latest_first(heap: list[int]) -> int:
-        heap.sort()
-        return heap.pop()
-
-    return latest_first
+def _latest_first(heappop: Function, heap: list[int]) -> int:
+    heap.sort()
+    return heap.pop()
 
 
-def _doubled(guarded: Function) -> Function:
-    async def doubled(*most: Any) -> None:
-        *rest, seconds = most
-        await guarded(*rest, None if seconds is None else 2 * seconds)
-
-    return doubled
+async def _doubled(guarded: Function, *most: Any) -> None:
+    *rest, seconds = most
+    await guarded(*rest, None if seconds is None else 2 * seconds)
 
 
-def _late_unheld(know: Function) -> Function:
-    def late_unheld(self: Admission, lane: Any, call: CallRecord, claims: Any, looked_at: Any) -> None:
-        know(self, lane, call, (), looked_at)
-
-    return late_unheld
+def _late_unheld(know: Function, self: Admission, lane: Any, call: CallRecord, claims: Any, looked_at: Any) -> None:
+    know(self, lane, call, (), looked_at)
 
 
-def _lets_go_early(finish: Function) -> Function:
-    def lets_go_early(self: Machine, lane: Any, call: CallRecord) -> None:
-        stops, call.stops = call.stops, False
-        finish(self, lane, call)
-        call.stops = stops
-
-    return lets_go_early
+def _lets_go_early(finish: Function, self: Machine, lane: Any, call: CallRecord) -> None:
+    stops, call.stops = call.stops, False
+    finish(self, lane, call)
+    call.stops = stops
 
 
-def _mutant(name: str, sentence: str, owner: Any, attribute: str, make: Function) -> Mutant:
-    return Mutant(name, "same_as_oracle", sentence, lambda: patched(owner, attribute, make), Mix())
+def _mutant(name: str, sentence: str, owner: Any, attribute: str, function: Function) -> Mutant:
+    return Mutant(name, "same_as_oracle", sentence, instead(owner, attribute, function), Mix())
 
 
 #: Each names law 7, as a mutant has to name one; whichever law trips catches it.

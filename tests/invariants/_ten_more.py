@@ -5,13 +5,13 @@ No strategy was changed for them.  None has a workload of its own: random exampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 
-from toolrt.invariants import Mix, Mutant, patched
+from toolrt.invariants import Mix, Mutant
+from toolrt.invariants.mutants._mutant import Function, instead, together
 from toolrt.model import Outcome, ToolOutput
 from toolrt.order import CallRecord, ClaimTable, Machine, _merge
 from toolrt.runtime import _execution, _questions
@@ -21,99 +21,64 @@ from toolrt.runtime._run import BatchRun
 
 __all__ = ["TEN_MORE"]
 
-Function = Callable[..., Any]
+
+def _timeouts_stop(settle: Function, self: BatchRun, call: CallRecord, outcome: Outcome, *rest: Any) -> None:
+    settle(self, call, outcome, *rest)
+    if outcome is Outcome.TIMED_OUT and not call.stops:
+        self.machine.stop(call)
 
 
-def _timeouts_stop(settle: Function) -> Function:
-    def timeouts_stop(self: BatchRun, call: CallRecord, outcome: Outcome, *rest: Any) -> None:
-        settle(self, call, outcome, *rest)
-        if outcome is Outcome.TIMED_OUT and not call.stops:
-            self.machine.stop(call)
-
-    return timeouts_stop
+def _spares_the_next(skip: Function, self: Machine, call: CallRecord, by: CallRecord) -> None:
+    if call.call_index != by.call_index + 1 or call.result is None:
+        skip(self, call, by)
 
 
-def _spares_the_next(skip: Function) -> Function:
-    def spares_the_next(self: Machine, call: CallRecord, by: CallRecord) -> None:
-        if call.call_index != by.call_index + 1 or call.result is None:
-            skip(self, call, by)
-
-    return spares_the_next
+def _reversed(applied: Function, modifiers: Any, *rest: Any) -> Any:
+    return applied(list(modifiers)[::-1], *rest)
 
 
-def _reversed(applied: Function) -> Function:
-    return lambda modifiers, *rest: applied(list(modifiers)[::-1], *rest)
+def _error_loses_modifiers(returned: Function, run: Any, lane: Any, call: CallRecord, value: Any) -> None:
+    if isinstance(value, ToolOutput) and value.error is not None:
+        value = attrs.evolve(value, modifiers=())
+    returned(run, lane, call, value)
 
 
-@contextmanager
-def _modifiers_reversed() -> Iterator[None]:
-    with patched(_merge, "applied", _reversed), patched(_questions, "applied", _reversed):
-        yield
+def _again_on_the_old(repeat: Function, self: Machine, lane: Any, call: CallRecord, state: Any, stale: str) -> None:
+    repeat(self, lane, call, lane.start, stale)
 
 
-def _error_loses_modifiers(returned: Function) -> Function:
-    def error_loses_modifiers(run: Any, lane: Any, call: CallRecord, value: Any) -> None:
-        if isinstance(value, ToolOutput) and value.error is not None:
-            value = attrs.evolve(value, modifiers=())
-        returned(run, lane, call, value)
-
-    return error_loses_modifiers
+def _only_the_first(take: Function, self: ClaimTable, claims: Iterable[Any], *rest: Any) -> Any:
+    return take(self, list(claims)[:1], *rest)
 
 
-def _again_on_the_old(repeat: Function) -> Function:
-    def again_on_the_old(self: Machine, lane: Any, call: CallRecord, state: Any, stale: str) -> None:
-        repeat(self, lane, call, lane.start, stale)
-
-    return again_on_the_old
-
-
-def _only_the_first(take: Function) -> Function:
-    def only_the_first(self: ClaimTable, claims: Iterable[Any], *rest: Any) -> Any:
-        return take(self, list(claims)[:1], *rest)
-
-    return only_the_first
+def _skipped_modifies(settle: Function, self: BatchRun, call: CallRecord, outcome: Outcome, *rest: Any) -> None:
+    modifiers = call.modifiers
+    settle(self, call, outcome, *rest)
+    if outcome is Outcome.SKIPPED:
+        call.modifiers = modifiers
 
 
-def _skipped_modifies(settle: Function) -> Function:
-    def skipped_modifies(self: BatchRun, call: CallRecord, outcome: Outcome, *rest: Any) -> None:
-        modifiers = call.modifiers
-        settle(self, call, outcome, *rest)
-        if outcome is Outcome.SKIPPED:
-            call.modifiers = modifiers
-
-    return skipped_modifies
+def _when_idle(hand_out: Function, self: Machine, lane: Any) -> None:
+    if lane.running == 0:
+        hand_out(self, lane)
 
 
-def _when_idle(hand_out: Function) -> Function:
-    def when_idle(self: Machine, lane: Any) -> None:
-        if lane.running == 0:
-            hand_out(self, lane)
-
-    return when_idle
-
-
-def _not_rewritten(rewrite: Function) -> Function:
-    def not_rewritten(self: Approval, call: CallRecord, verdict: Any) -> Any:
-        before = call.input, call.arguments
-        refusal = rewrite(self, call, verdict)
-        if refusal is None:
-            call.input, call.arguments = before
-        return refusal
-
-    return not_rewritten
+def _not_rewritten(rewrite: Function, self: Approval, call: CallRecord, verdict: Any) -> Any:
+    before = call.input, call.arguments
+    refusal = rewrite(self, call, verdict)
+    if refusal is None:
+        call.input, call.arguments = before
+    return refusal
 
 
-def _lends_to_the_first(cancel: Function) -> Function:
-    def lends_to_the_first(self: Lease, why: str) -> None:
-        if why.startswith("was skipped"):
-            return
-        cancel(self, why)
-
-    return lends_to_the_first
+def _lends_to_the_first(cancel: Function, self: Lease, why: str) -> None:
+    if why.startswith("was skipped"):
+        return
+    cancel(self, why)
 
 
-def _mutant(name: str, sentence: str, owner: Any, attribute: str, make: Function) -> Mutant:
-    return Mutant(name, "same_as_oracle", sentence, lambda: patched(owner, attribute, make), Mix())
+def _mutant(name: str, sentence: str, owner: Any, attribute: str, function: Function) -> Mutant:
+    return Mutant(name, "same_as_oracle", sentence, instead(owner, attribute, function), Mix())
 
 
 #: Each names law 7, as a mutant has to name one; whichever law trips catches it.
@@ -136,7 +101,7 @@ TEN_MORE: tuple[Mutant, ...] = (
         "modifiers of one call in reverse",
         "same_as_oracle",
         "The modifiers that one call returns apply last first.",
-        _modifiers_reversed,
+        together(instead(_merge, "applied", _reversed), instead(_questions, "applied", _reversed)),
         Mix(),
     ),
     _mutant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import attrs
@@ -11,7 +11,13 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.mixes._mix import Mix
 
-__all__ = ["Mutant", "patched"]
+__all__ = ["Function", "Mutant", "instead", "patched", "together"]
+
+
+Function = Callable[..., Any]
+
+#: Gives a context manager; inside it the runtime is broken.
+Break = Callable[[], AbstractContextManager[Any]]
 
 
 @attrs.frozen
@@ -30,7 +36,7 @@ class Mutant:
     #: What is broken, in words.
     sentence: str
     #: Gives a context manager; inside it the runtime is broken.
-    apply: Callable[[], AbstractContextManager[Any]] = attrs.field(repr=False)
+    apply: Break = attrs.field(repr=False)
     #: What it is caught on.
     workload: Mix
 
@@ -55,3 +61,31 @@ def patched(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]
         yield
     finally:
         setattr(owner, name, before)
+
+
+def instead(owner: Any, name: str, function: Function) -> Break:
+    """A break in which ``owner.name(...)`` is ``function(what it was, ...)``; a property stays one."""
+
+    def make(before: Any) -> Any:
+        if isinstance(before, property):
+            return property(lambda self: function(before, self))
+
+        def replaced(*arguments: Any, **named: Any) -> Any:
+            return function(before, *arguments, **named)
+
+        return replaced
+
+    return lambda: patched(owner, name, make)
+
+
+def together(*breaks: Break) -> Break:
+    """A break that is all of these at once."""
+
+    @contextmanager
+    def applied() -> Iterator[None]:
+        with ExitStack() as stack:
+            for each in breaks:
+                stack.enter_context(each())
+            yield
+
+    return applied

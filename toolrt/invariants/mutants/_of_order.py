@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
-from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.mutants._mutant import Break, Function, Mutant, instead
 from toolrt.invariants.script import (
     AddCell,
     AppendFile,
@@ -29,102 +29,76 @@ from toolrt.runtime._context import ToolContext
 from toolrt.runtime._reader import Cursor, Reader
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["ORDER"]
-
-Function = Callable[..., Any]
+__all__ = ["ORDER", "taking"]
 
 
 # Law 1
 
 
-def _by_id(leave: Function) -> Function:
-    def by_id(self: BatchRun) -> None:
-        calls = self.records
-        found = {call.call_id: call.result for call in calls}
-        for call in calls:
-            call.result = found[call.call_id]
-        leave(self)
-
-    return by_id
+def _by_id(leave: Function, self: BatchRun) -> None:
+    calls = self.records
+    found = {call.call_id: call.result for call in calls}
+    for call in calls:
+        call.result = found[call.call_id]
+    leave(self)
 
 
-def _twice(settle: Function) -> Function:
-    def twice(self: BatchRun, call: CallRecord, *answer: Any) -> None:
-        before = call.state
-        settle(self, call, *answer)
-        call.state = before
-        settle(self, call, *answer)
-
-    return twice
+def _twice(settle: Function, self: BatchRun, call: CallRecord, *answer: Any) -> None:
+    before = call.state
+    settle(self, call, *answer)
+    call.state = before
+    settle(self, call, *answer)
 
 
-def _silenced(next_update: Function) -> Function:
-    async def silenced(self: Reader) -> Any:
-        if self._machine.cancel_reason is not None:
-            await trio.lowlevel.checkpoint()
-            raise StopAsyncIteration
-        return await next_update(self)
-
-    return silenced
+async def _silenced(next_update: Function, self: Reader) -> Any:
+    if self._machine.cancel_reason is not None:
+        await trio.lowlevel.checkpoint()
+        raise StopAsyncIteration
+    return await next_update(self)
 
 
 # Law 2
 
 
-def _as_they_come(next_update: Function) -> Function:
-    def as_they_come(self: Cursor, *args: Any) -> Any:
-        for call in self._calls:
-            if call.status is Status.COMPLETED and call.result is not None:
-                call.happen(CallMove.YIELD)
-                self._slot += 1
-                return ResultReady(call.result)
-        if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
-            return None
-        return next_update(self, *args)
-
-    return as_they_come
+def _as_they_come(next_update: Function, self: Cursor, *args: Any) -> Any:
+    for call in self._calls:
+        if call.status is Status.COMPLETED and call.result is not None:
+            call.happen(CallMove.YIELD)
+            self._slot += 1
+            return ResultReady(call.result)
+    if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
+        return None
+    return next_update(self, *args)
 
 
-def _all_at_the_end(next_update: Function) -> Function:
-    def all_at_the_end(self: Cursor, *args: Any) -> Any:
-        if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
-            return None
-        return next_update(self, *args)
-
-    return all_at_the_end
+def _all_at_the_end(next_update: Function, self: Cursor, *args: Any) -> Any:
+    if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
+        return None
+    return next_update(self, *args)
 
 
 # Law 3
 
 
-def _as_finished(merged: Function) -> Function:
-    def as_finished(lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
-        parts = []
-        for call in calls:
-            parts.append(merged(lane, state, [call]))
-            state = parts[-1].state
-        applied = sorted(pair for part in parts for pair in part.applied)
-        rejected = [one for part in parts for one in part.rejected]
-        return StateMerged(lane, state, tuple(applied), tuple(rejected))
-
-    return as_finished
+def _as_finished(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
+    parts = []
+    for call in calls:
+        parts.append(merged(lane, state, [call]))
+        state = parts[-1].state
+    applied = sorted(pair for part in parts for pair in part.applied)
+    rejected = [one for part in parts for one in part.rejected]
+    return StateMerged(lane, state, tuple(applied), tuple(rejected))
 
 
-def _forgotten(merged: Function) -> Function:
-    def forgotten(lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
-        merge = merged(lane, state, calls)
-        return StateMerged(lane, state, merge.applied, merge.rejected) if merge.rejected else merge
-
-    return forgotten
+def _forgotten(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
+    merge = merged(lane, state, calls)
+    return StateMerged(lane, state, merge.applied, merge.rejected) if merge.rejected else merge
 
 
-def _up_to_a_bad_one(merged: Function) -> Function:
-    def up_to_a_bad_one(lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
-        kept = sorted(calls, key=lambda call: call.call_index)
-        bad = [at for at, call in enumerate(kept) if any(_raises(modifier, state) for modifier in call.modifiers)]
-        return merged(lane, state, kept[: bad[0] + 1] if bad else kept)
-
-    return up_to_a_bad_one
+def _up_to_a_bad_one(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
+    kept = sorted(calls, key=lambda call: call.call_index)
+    bad = [at for at, call in enumerate(kept) if any(_raises(modifier, state) for modifier in call.modifiers)]
+    return merged(lane, state, kept[: bad[0] + 1] if bad else kept)
 
 
 def _raises(modifier: Function, state: State) -> bool:
@@ -138,17 +112,14 @@ def _raises(modifier: Function, state: State) -> bool:
 # Laws 4 to 6: claims that are not taken as they are declared
 
 
-def _taking(change: Callable[[ClaimTable, Claim], Claim | None]) -> Callable[[Function], Function]:
-    """A `ClaimTable.take` that changes each claim, or leaves it out."""
+def taking(change: Callable[[ClaimTable, Claim], Claim | None]) -> Break:
+    """A break in which a table changes each claim that is taken, or leaves it out."""
 
-    def make(take: Function) -> Function:
-        def changed(self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
-            kept = [change(self, claim) for claim in claims]
-            return take(self, [claim for claim in kept if claim is not None], *rest)
+    def changed(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+        kept = [change(self, claim) for claim in claims]
+        return take(self, [claim for claim in kept if claim is not None], *rest)
 
-        return changed
-
-    return make
+    return instead(ClaimTable, "take", changed)
 
 
 def _no_files(table: ClaimTable, claim: Claim) -> Claim | None:
@@ -167,32 +138,23 @@ def _all_write(table: ClaimTable, claim: Claim) -> Claim | None:
     return Claim(claim.resource, WRITE, claim.subtree)
 
 
-def _with_limit(limit: float) -> Callable[[Function], Function]:
-    def make(init: Function) -> Function:
-        def with_limit(self: Machine, *args: Any, **kwargs: Any) -> None:
-            init(self, *args, **kwargs)
-            self.limit = limit
+def _with_limit(limit: float) -> Break:
+    def with_limit(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        self.limit = limit
 
-        return with_limit
-
-    return make
+    return instead(Machine, "__init__", with_limit)
 
 
-def _highest_first(heappop: Function) -> Function:
-    def highest_first(heap: list[int]) -> int:
-        return heap.pop(heap.index(max(heap)))
-
-    return highest_first
+def _highest_first(heappop: Function, heap: list[int]) -> int:
+    return heap.pop(heap.index(max(heap)))
 
 
 # Law 7
 
 
-def _stale(init: Function) -> Function:
-    def stale(self: ToolContext, call: CallRecord, state: State, send: Any) -> None:
-        init(self, call, State({"x": "0"}), send)
-
-    return stale
+def _stale(init: Function, self: ToolContext, call: CallRecord, state: State, send: Any) -> None:
+    init(self, call, State({"x": "0"}), send)
 
 
 _TWO_SPEEDS = Mix(
@@ -209,56 +171,56 @@ ORDER: tuple[Mutant, ...] = (
         "answers by id",
         "answered_once",
         "Results are kept by the call's id, so that of two calls with one id only one is answered.",
-        lambda: patched(BatchRun, "close", _by_id),
+        instead(BatchRun, "close", _by_id),
         Mix([Scripted([Fail()], says="safe", call_id="twice"), Scripted(says="safe", call_id="twice")]),
     ),
     Mutant(
         "answers twice",
         "answered_once",
         "Every call is answered, and answered again.",
-        lambda: patched(BatchRun, "settle", _twice),
+        instead(BatchRun, "settle", _twice),
         Mix([Scripted([Sleep(1)], says="safe"), Scripted([Fail()], says="safe")]),
     ),
     Mutant(
         "a cancel silences the reader",
         "answered_once",
         "After a cancel the reader is told that nothing more will come.",
-        lambda: patched(Reader, "__anext__", _silenced),
+        instead(Reader, "__anext__", _silenced),
         Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25),
     ),
     Mutant(
         "results as they come",
         "results_in_call_order",
         "The reader gets results in the order in which calls finish.",
-        lambda: patched(Cursor, "next", _as_they_come),
+        instead(Cursor, "next", _as_they_come),
         Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(1)], says="safe")]),
     ),
     Mutant(
         "results at the end",
         "results_in_call_order",
         "The reader gets no result before the last call has finished.",
-        lambda: patched(Cursor, "next", _all_at_the_end),
+        instead(Cursor, "next", _all_at_the_end),
         Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(2)], says="safe")]),
     ),
     Mutant(
         "modifiers as they come",
         "modifiers_in_call_order",
         "Modifiers apply in the order in which calls finish.",
-        lambda: patched(_run, "merged", _as_finished),
+        instead(_run, "merged", _as_finished),
         _TWO_SPEEDS,
     ),
     Mutant(
         "a bad modifier ends the merge",
         "modifiers_in_call_order",
         "After a modifier that raises no further one is applied.",
-        lambda: patched(_run, "merged", _up_to_a_bad_one),
+        instead(_run, "merged", _up_to_a_bad_one),
         Mix([Scripted([BreakState()], says="safe"), Scripted([ChangeState("x", "a")], says="safe")]),
     ),
     Mutant(
         "a bad modifier undoes the merge",
         "same_as_oracle",
         "When one modifier raises, the lane leaves the state as it was.",
-        lambda: patched(_run, "merged", _forgotten),
+        instead(_run, "merged", _forgotten),
         Mix(
             [Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")],
             lanes="by_safety",
@@ -269,56 +231,56 @@ ORDER: tuple[Mutant, ...] = (
         "files are not ordered",
         "same_file_in_call_order",
         "Claims on files are not taken.",
-        lambda: patched(ClaimTable, "take", _taking(_no_files)),
+        taking(_no_files),
         Mix([Scripted([AppendFile("f", "a")]), Scripted([AppendFile("f", "b")])]),
     ),
     Mutant(
         "readers of files do not wait",
         "same_file_in_call_order",
         "READ claims on files are not taken.",
-        lambda: patched(ClaimTable, "take", _taking(_no_file_reads)),
+        taking(_no_file_reads),
         Mix([Scripted([AppendFile("f", "a")]), Scripted([ReadFile("f")])]),
     ),
     Mutant(
         "everything is claimed in vain",
         "exclusive_alone",
         "A claim on everything is not taken, so a call that declares nothing overlaps its neighbours.",
-        lambda: patched(ClaimTable, "take", _taking(_no_root)),
+        taking(_no_root),
         Mix([Scripted([AddCell("a", "x"), Sleep(1)], says="nothing"), Scripted([AddCell("a", "y")])], lanes="parallel"),
     ),
     Mutant(
         "one at a time",
         "no_needless_wait",
         "Only one call runs at once, whatever the limit.",
-        lambda: patched(Machine, "__init__", _with_limit(1)),
+        _with_limit(1),
         Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")]),
     ),
     Mutant(
         "no limit",
         "no_needless_wait",
         "As many calls run at once as are ready, whatever the limit.",
-        lambda: patched(Machine, "__init__", _with_limit(float("inf"))),
+        _with_limit(float("inf")),
         Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=2),
     ),
     Mutant(
         "readers exclude readers",
         "no_needless_wait",
         "READ claims are taken as if they were WRITE.",
-        lambda: patched(ClaimTable, "take", _taking(_all_write)),
+        taking(_all_write),
         Mix([Scripted([ReadCell("a"), Sleep(1)]), Scripted([ReadCell("a"), Sleep(1)])]),
     ),
     Mutant(
         "slots to the last",
         "no_needless_wait",
         "A free slot goes to the ready call of the highest index.",
-        lambda: patched(_machine, "heappop", _highest_first),
+        instead(_machine, "heappop", _highest_first),
         Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=1),
     ),
     Mutant(
         "stale state",
         "same_as_oracle",
         "Every call sees the batch's first state.",
-        lambda: patched(ToolContext, "__init__", _stale),
+        instead(ToolContext, "__init__", _stale),
         Mix(
             [Scripted([ChangeState("x", "a")], says="nothing"), Scripted([SeeState("x")], says="safe")],
             lanes="by_safety",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
-from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.mutants._mutant import Function, Mutant, instead, together
 from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Scripted, SeeState, Sleep, SubBatch
 from toolrt.order import ClaimTable, LentSlot, Slots
 from toolrt.runtime._lease import Lease
@@ -17,23 +16,17 @@ from toolrt.runtime._run import BatchRun
 
 __all__ = ["SUB_BATCHES"]
 
-Function = Callable[..., Any]
+
+def _always_covered(refusal: Function, self: Any, wanted: Any) -> Any:
+    return None
 
 
-def _always_covered(refusal: Function) -> Function:
-    return lambda self, wanted: None
+def _in_the_parents_table(table: Function, self: Any, theirs: Any) -> Any:
+    return theirs
 
 
-def _in_the_parents_table(table: Function) -> Function:
-    # The parent holds its claims there, so a child that waits for them waits for ever.
-    return lambda self, theirs: theirs
-
-
-def _one_table_each(table: Function) -> Function:
-    def one_table_each(self: Lease, theirs: ClaimTable) -> ClaimTable:
-        return self._tables.setdefault(theirs, _UngatedTable(theirs.name))
-
-    return one_table_each
+def _one_table_each(table: Function, self: Lease, theirs: ClaimTable) -> ClaimTable:
+    return self._tables.setdefault(theirs, _UngatedTable(theirs.name))
 
 
 class _UngatedTable(ClaimTable):
@@ -43,76 +36,43 @@ class _UngatedTable(ClaimTable):
         return super().take((), *rest)
 
 
-def _not_lent(free: Any) -> property:
-    def not_lent(self: LentSlot) -> int | float:
-        return max(0, self.slots.limit - self.slots.lane.running)
-
-    return property(not_lent)
+def _not_lent(free: Any, self: LentSlot) -> int | float:
+    return max(0, self.slots.limit - self.slots.lane.running)
 
 
-def _any_number(free: Any) -> property:
-    return property(lambda self: math.inf)
+def _any_number(free: Any, self: LentSlot) -> float:
+    return math.inf
 
 
-def _one_at_a_time(free: Any) -> property:
-    return property(lambda self: int(self.running == 0))
+def _one_at_a_time(free: Any, self: LentSlot) -> int:
+    return int(self.running == 0)
 
 
-def _children_first(hand_out: Function) -> Function:
-    def children_first(self: Slots) -> None:
-        for path in sorted(self.starved):
-            self.starved.pop(path)()
-        hand_out(self)
-
-    return children_first
+def _children_first(hand_out: Function, self: Slots) -> None:
+    for path in sorted(self.starved):
+        self.starved.pop(path)()
+    hand_out(self)
 
 
-def _kept(give: Function) -> Function:
-    def kept(self: LentSlot) -> None:
-        self.running -= 1
-
-    return kept
+def _kept(give: Function, self: LentSlot) -> None:
+    self.running -= 1
 
 
-def _shielded(drive: Function) -> Function:
-    async def shielded(self: BatchRun) -> None:
-        with trio.CancelScope(shield=self.lease is not None):
-            await drive(self)
-
-    return shielded
+async def _shielded(drive: Function, self: BatchRun) -> None:
+    with trio.CancelScope(shield=self.lease is not None):
+        await drive(self)
 
 
-def _lets_children_run(cancel: Function) -> Function:
-    def lets_children_run(self: BatchRun, reason: str, outside: bool) -> None:
-        if self.lease is None or not outside:
-            cancel(self, reason, outside)
-
-    return lets_children_run
+def _lets_children_run(cancel: Function, self: BatchRun, reason: str, outside: bool) -> None:
+    if self.lease is None or not outside:
+        cancel(self, reason, outside)
 
 
-def _leaking(close: Function) -> Function:
-    def leaking(self: BatchRun) -> None:
-        close(self)
-        if self.lease is not None:
-            parent: Any = self.lease._machine.verbs
-            parent.state = self.state
-
-    return leaking
-
-
-class _TwoPatches:
-    """Two patches at once."""
-
-    def __init__(self, *patches: Any) -> None:
-        self._patches = patches
-
-    def __enter__(self) -> None:
-        for patch in self._patches:
-            patch.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        for patch in reversed(self._patches):
-            patch.__exit__(*error)
+def _leaking(close: Function, self: BatchRun) -> None:
+    close(self)
+    if self.lease is not None:
+        parent: Any = self.lease._machine.verbs
+        parent.state = self.state
 
 
 _TWO = SubBatch([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")])
@@ -124,49 +84,49 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children are not covered",
         "same_file_in_call_order",
         "A call of a sub-batch runs whatever it claims, though its parent does not hold it.",
-        lambda: patched(Lease, "refusal", _always_covered),
+        instead(Lease, "refusal", _always_covered),
         Mix([Scripted([SubBatch(_ON_A_FILE[:1], claimed=False)]), _ON_A_FILE[1]]),
     ),
     Mutant(
         "children are not ordered",
         "same_file_in_call_order",
         "The calls of a sub-batch take no tickets.",
-        lambda: patched(Lease, "table", _one_table_each),
+        instead(Lease, "table", _one_table_each),
         Mix([Scripted([SubBatch(_ON_A_FILE)])]),
     ),
     Mutant(
         "children wait for their parent",
         "batch_ends",
         "The calls of a sub-batch take their tickets behind those of their parent.",
-        lambda: patched(Lease, "table", _in_the_parents_table),
+        instead(Lease, "table", _in_the_parents_table),
         Mix([Scripted([SubBatch(_ON_A_FILE)])]),
     ),
     Mutant(
         "the slot is not lent",
         "batch_ends",
         "A child needs a free slot, also the first one; with one slot it waits for ever.",
-        lambda: patched(LentSlot, "free", _not_lent),
+        instead(LentSlot, "free", _not_lent),
         Mix([Scripted([_TWO], says="safe")], limit=1),
     ),
     Mutant(
         "children take any number of slots",
         "no_needless_wait",
         "The calls of a sub-batch run all at once, whatever the limit of the batch around them.",
-        lambda: patched(LentSlot, "free", _any_number),
+        instead(LentSlot, "free", _any_number),
         Mix([Scripted([_TWO], says="safe"), Scripted([Sleep(1)], says="safe")], limit=2),
     ),
     Mutant(
         "children run one at a time",
         "no_needless_wait",
         "The calls of a sub-batch have their parent's slot only, though others are free.",
-        lambda: patched(LentSlot, "free", _one_at_a_time),
+        instead(LentSlot, "free", _one_at_a_time),
         Mix([Scripted([_TWO], says="safe")]),
     ),
     Mutant(
         "children come first",
         "no_needless_wait",
         "A slot that comes free goes to a child that waits, though a call of the outermost batch is ready.",
-        lambda: patched(Slots, "hand_out", _children_first),
+        instead(Slots, "hand_out", _children_first),
         Mix(
             [
                 Scripted([SubBatch([Scripted([Sleep(seconds)], says="safe") for seconds in (1, 3, 1)])], says="safe"),
@@ -180,14 +140,14 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children keep their slots",
         "nothing_left",
         "A slot that a child took beside its parent's is not given back.",
-        lambda: patched(LentSlot, "give", _kept),
+        instead(LentSlot, "give", _kept),
         Mix([Scripted([_TWO], says="safe")]),
     ),
     Mutant(
         "children outlast a cancel",
         "cancel_truthful",
         "A cancel of the batch does not reach the sub-batches of its calls.",
-        lambda: _TwoPatches(patched(BatchRun, "drive", _shielded), patched(BatchRun, "cancel", _lets_children_run)),
+        together(instead(BatchRun, "drive", _shielded), instead(BatchRun, "cancel", _lets_children_run)),
         Mix(
             [Scripted([SubBatch([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])])])],
             cancel_after=0.5,
@@ -197,7 +157,7 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children's state leaks",
         "same_as_oracle",
         "The modifiers of a sub-batch are handed on, whether or not its parent does.",
-        lambda: patched(BatchRun, "close", _leaking),
+        instead(BatchRun, "close", _leaking),
         Mix(
             [
                 Scripted([SubBatch([Scripted([ChangeState("x", "a")], says="safe")])], says="safe"),
