@@ -75,6 +75,15 @@ async def sold(AGAINST: int, *, tea: int) -> None:  # noqa: N803  a name of the 
     assert len(names) == AGAINST
 
 
+class Till:
+    def __init__(self, money: int) -> None:
+        self.money = money
+
+
+async def with_a_class() -> None:
+    assert Till(1).money == 2, __name__
+
+
 def _failure(program: Callable[[], Awaitable[Any]], check: Any = None, **options: Any) -> sim.Failure:
     return sim.explore(program, sim.DPOR(), check, max_executions=500, **options).failures[0]
 
@@ -114,6 +123,13 @@ def test_program_with_arguments_is_called_with_them(tmp_path: Path) -> None:
     assert "AssertionError" in _run(made, tmp_path).stderr
     with pytest.raises(NotReproducible, match=r"its argument is <object .*, and has no literal"):
         _failure(functools.partial(sold, AGAINST, tea=1)).reproduce()  # type: ignore[arg-type]
+
+
+def test_class_is_written_without_the_name_of_its_module(tmp_path: Path) -> None:
+    """The file is run as itself: what each module has is not taken over."""
+    made = _failure(with_a_class).reproduce()
+    assert "class Till:" in made
+    assert "AssertionError: __main__" in _run(made, tmp_path).stderr
 
 
 def test_module_that_is_found_here_is_found_by_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,8 +147,8 @@ class _File:
             self.parts.append(line)
 
     def _add_global(self, name: str, module: Mapping[str, Any]) -> None:
-        if name not in module:
-            return  # a builtin, or a name of the function's own
+        if name not in module or name.startswith("__"):
+            return  # a builtin, or what each module has
         value = module[name]
         if module is vars(builtins):
             return
