@@ -150,6 +150,50 @@ def test_shielded_lines_are_not_cancelled() -> None:
     assert sim.run(cleans_up, given=given).value == "closed"
 
 
+async def wakes_too_early() -> str:
+    items: list[str] = []
+    ready: list[trio.Event] = []
+
+    def event() -> trio.Event:
+        ready.append(trio.Event())
+        return ready[-1]
+
+    async def get() -> str:
+        if not items:
+            await trio.lowlevel.checkpoint()
+            wakes = event()
+            await wakes.wait()
+        return items.pop()
+
+    async def put() -> None:
+        items.append("tea")
+        if ready:
+            ready[0].set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(get)
+        nursery.start_soon(put)
+    return "got"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)
+def test_atomic_lines_that_end_before_a_wait_are_left_there(strategy: Any) -> None:
+    """A task looks and registers in one step, and waits outside, as a person would write it."""
+    assert sim.explore(wakes_too_early, strategy, track=[__name__]).verdict is sim.FAIL
+    look = sim.atomic(*_region(wakes_too_early, "if not items", "wakes = event()"))
+    tell = sim.atomic(*_region(wakes_too_early, "items.append", "ready[0].set"))
+    assert sim.explore(wakes_too_early, strategy, track=[__name__], given=[look | tell]).verdict is sim.PASS
+
+
+def test_regions_are_of_async_functions_and_of_what_runs_beside_others() -> None:
+    """A function that awaits nothing cannot take a lock: its caller does; what is set up before is left out."""
+    failure = sim.explore(wakes_too_early, sim.DPOR(), track=[__name__]).failures[0]
+    told = str(failure.repairs()[0])
+    assert " of get, not round the wait behind them and round line" in told
+    assert " of event" not in told
+    assert " of wakes_too_early" not in told
+
+
 async def hands_over() -> None:
     ready = trio.Event()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -278,6 +279,57 @@ def test_world_that_hangs_is_no_repair_whatever_the_check_looks_at() -> None:
     assert hung
     # What does not come any more were failures, though a list is counted by its text.
     assert first.lost == ()
+
+
+async def pulse_is_missed() -> None:
+    """An event is replaced when it is set: a task that comes late waits for ever."""
+    gate = {"event": trio.Event()}
+
+    async def listen() -> None:
+        await trio.lowlevel.checkpoint()
+        await gate["event"].wait()
+
+    async def pulse() -> None:
+        set_now, gate["event"] = gate["event"], trio.Event()
+        set_now.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        nursery.start_soon(pulse)
+
+
+async def used_before_it_is_there() -> None:
+    """A task reads what the other one has not written; in the schedule that fails it never is."""
+    result: dict[str, int] = {}
+
+    async def fetch() -> None:
+        await trio.sleep(1)
+        result["x"] = 1
+
+    async def use() -> None:
+        await trio.sleep(1)
+        assert result["x"] == 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fetch)
+        nursery.start_soon(use)
+
+
+@pytest.mark.parametrize(
+    ("program", "first", "second", "done"),
+    [
+        (pulse_is_missed, 'gate["event"].wait()', 'set_now, gate["event"] = ', "reached"),
+        (used_before_it_is_there, 'result["x"] = 1', 'assert result["x"]', "passed"),
+    ],
+)
+def test_order_of_two_lines_mends_what_comes_too_early(program: Any, first: str, second: str, done: str) -> None:
+    """A line that waits has to be reached only; a write that the failing schedule has not is seen where it passes."""
+    lines, start = inspect.getsourcelines(program)
+    early, late = (max(at for at, line in enumerate(lines, start) if text in line) for text in (first, second))
+    failure = sim.explore(program, sim.DPOR(), track=[__name__]).failures[0]
+    told = str(failure.repairs()[0])
+    assert re.match(rf"an event: line {late} of \w+ waits until line {early} of \w+ has been {done}: ", told)
+    assert failure.repairs()[0].constraint.code.endswith(", reached=True)") is (done == "reached")
 
 
 @pytest.mark.parametrize("name", ["order_of_tasks", "rendezvous_backwards", "ask_each_other"])

@@ -15,6 +15,7 @@ import linecache
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from pathlib import PurePath
 from types import FrameType
 from typing import Any
@@ -85,6 +86,8 @@ class SourceLines(trio.abc.Instrument):
         self.of_steps: dict[int, SourceLine] = {}
         #: For each step, resource and kind (True for a write) the line that touched it first.
         self.of_accesses: dict[tuple[int, Resource, bool], SourceLine] = {}
+        #: The same where that is in a function that awaits nothing: the line of the async function that called it.
+        self.callers: dict[tuple[int, Resource, bool], SourceLine] = {}
         #: For each step, resource and kind what the variable held then, as text: the first that the step read, and the
         #: last that it wrote.
         self.values: dict[tuple[int, Resource, bool], str] = {}
@@ -251,7 +254,13 @@ class SourceLines(trio.abc.Instrument):
             frame = frame.f_back
         if frame is None:
             return
-        self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
+        if key not in self.of_accesses:
+            self.of_accesses[key] = _place(frame, frame.f_lineno)
+            caller: FrameType | None = frame
+            while caller is not None and not caller.f_code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+                caller = None if is_loop(caller) else caller.f_back
+            if caller not in (None, frame) and not _is_passed_over(caller):
+                self.callers[key] = _place(caller, caller.f_lineno)
         if deed and deed not in (deeds := self.deeds.setdefault((len(self._steps), resource), [])):
             deeds.append(deed)
         self.variables.look_into(frame, self._known)

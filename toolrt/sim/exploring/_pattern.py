@@ -189,10 +189,11 @@ def _too_early(two: _Two) -> FailurePattern | None:
             resource = access.resource
             if access.write or resource[0] in NO_VARIABLES or resource == ANYTHING:
                 continue
-            earlier = any(True in _touched(step, resource) for step in two.steps[:index])
             reads = next((at for at, step in enumerate(two.others) if _reads_first(step, failed, resource)), None)
-            writer = next((step for step in two.others[:reads] if True in _touched(step, resource)), None)
-            if earlier or reads is None or writer is None or writer.task == failed.task:
+            writes = [step for step in two.others[:reads] if True in _touched(step, resource)]
+            if reads is None or not writes or (writer := writes[-1]).task == failed.task:
+                continue
+            if any(step.task == writer.task and True in _touched(step, resource) for step in two.steps[:index]):
                 continue
             subject = _subject(resource, two.places)
             line = _place(failed, resource, two.places)

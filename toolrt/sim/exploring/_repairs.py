@@ -7,8 +7,8 @@ Rules.
        the one waits for the other.  Where a world still fails, what decides that failure is made atomic, too.
     2. Each is explored as the failure was found: the same strategy, check and budget.  What fails, or decides nothing,
        is no repair; nor is one under which something comes out that the program never gave.
-    3. The repair that loses no outcome of those that passed comes first; then lock orders, atomic lines, looks taken
-       again, shields and orders, one after the other; then fewer lines.
+    3. The repair that loses no outcome of those that passed comes first; then lock orders, looks taken again, atomic
+       lines, shields and orders, one after the other; then fewer regions and fewer lines.
 
 Limits.  Shields and orders may fit this failure alone, and say so.  A repair that changes what a step does, rather than
 when, is none of these kinds.
@@ -17,6 +17,7 @@ when, is none of these kinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import attrs
@@ -36,7 +37,7 @@ from toolrt.sim.programs.given._constraints import (
     Shielded,
     in_words,
 )
-from toolrt.sim.programs.given._weaving import line_of_if
+from toolrt.sim.programs.given._weaving import is_left_before_a_wait, line_of_if
 from toolrt.trace import stable_text
 
 __all__ = ["Repair", "repairs_of"]
@@ -48,7 +49,7 @@ _MOST, _GROWN = 16, 3
 _NO_VARIABLES = ("Nursery", "CancelScope", "RunVar", "anything")
 
 #: From what is surest to what may fit one failure alone.
-_KINDS = (LockOrder, Atomic, Again, Shielded, Before)
+_KINDS = (LockOrder, Again, Atomic, Shielded, Before)
 _WAITED_AT = ("Lock", "StrictFIFOLock", "Semaphore", "CapacityLimiter", "Condition", "Event", "ParkingLot")
 
 
@@ -72,12 +73,17 @@ class Repair:
 
 
 def repairs_of(
-    story: FailureStory, found_in: Any, explore: Callable[[Sequence[Constraint]], Any], most: int | None = None
+    story: FailureStory,
+    passing: SourceLines | None,
+    found_in: Any,
+    explore: Callable[[Sequence[Constraint]], Any],
+    most: int | None = None,
 ) -> list[Repair]:
     """Give what mends the failure of `story`, the repair that holds back least first; none is an answer.
 
     Args:
         story: the failure.
+        passing: where the steps of the nearest execution that passes ran; None: there is none.
         found_in: the report that it stands in.
         explore: explores the program again under constraints.
         most: so many executions are run at most, but for the last world, and the first repair that loses no outcome is
@@ -88,7 +94,7 @@ def repairs_of(
     tried: set[Constraint] = set()
     found: list[Repair] = []
     failing = {_outcome(outcome_key(one.execution.outcome)) for one in found_in.failures}
-    passing = {_outcome(value) for value in found_in.outcomes} - failing
+    right = {_outcome(value) for value in found_in.outcomes} - failing
     spent = 0
 
     def world(constraint: Constraint) -> Any | None:
@@ -103,7 +109,7 @@ def repairs_of(
         spent += report.executions
         return report
 
-    for constraint in _proposed(story):
+    for constraint in _proposed(story, passing):
         if any(_is_more(constraint, one.constraint) for one in found if not one.lost):
             continue
         if most is not None and any(not one.lost for one in found):
@@ -114,8 +120,8 @@ def repairs_of(
                 break
             if report.verdict == "PASS":
                 outcomes = {_outcome(value) for value in report.outcomes}
-                if not outcomes - passing:
-                    found.append(_repair(constraint, report, tuple(sorted(passing - outcomes))))
+                if not outcomes - right:
+                    found.append(_repair(constraint, report, tuple(sorted(right - outcomes))))
                 break
             wider = _grown(constraint, report)
             if wider is None:
@@ -164,30 +170,42 @@ def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...]) -> Repai
 def _written(constraint: Constraint) -> str:
     """Say how a person writes it."""
     if isinstance(constraint, Atomic):
-        return "`async with lock:` round " + " and round ".join(in_words(*one) for one in constraint.regions)
+        return "`async with lock:` round " + " and round ".join(_regions_in_words(constraint))
     if isinstance(constraint, LockOrder):
-        where = " and ".join(in_words(*one) for one in constraint.regions)
+        where = " and ".join(_regions_in_words(constraint))
         return f"locks sorted by a number that each has, and taken in this order, in {where}"
     if isinstance(constraint, Again):
         return f"`while` in place of `if` in {constraint.place}, to look again after the wait"
     if isinstance(constraint, Shielded):
         return f"`with trio.CancelScope(shield=True):` round {in_words(constraint.first, constraint.last)}"
-    return f"an event: {constraint.second} waits until {constraint.first} has been passed"
+    done = "reached" if constraint.reached else "passed"
+    return f"an event: {constraint.second} waits until {constraint.first} has been {done}"
 
 
-def _rank(repair: Repair) -> tuple[int, int, int]:
+def _regions_in_words(constraint: Atomic | LockOrder) -> Iterator[str]:
+    """Say which lines these are, with their files where there are several."""
+    several = len({first.file for first, _ in constraint.regions}) > 1
+    for first, last in constraint.regions:
+        early = isinstance(constraint, Atomic) and is_left_before_a_wait(first, last)
+        file = f" ({PurePath(first.file).name})" if several else ""
+        yield f"{in_words(first, last)}{file}{', not round the wait behind them' if early else ''}"
+
+
+def _rank(repair: Repair) -> tuple[int, int, int, int]:
     constraint = repair.constraint
+    regions: Sequence[tuple[CodeLine, CodeLine]] = ()
     if isinstance(constraint, Atomic):
-        lines = sum(last.number - first.number + 1 for first, last in constraint.regions)
-    else:
-        lines = constraint.last.number - constraint.first.number if isinstance(constraint, Shielded) else 0
-    return len(repair.lost), _KINDS.index(type(constraint)), lines
+        regions = constraint.regions
+    elif isinstance(constraint, Shielded):
+        regions = [(constraint.first, constraint.last)]
+    lines = sum(last.number - first.number for first, last in regions)
+    return len(repair.lost), _KINDS.index(type(constraint)), len(regions), lines
 
 
 # ---------------------------------------------------------------------- proposals
 
 
-def _proposed(story: FailureStory) -> Iterator[Constraint]:
+def _proposed(story: FailureStory, passing: SourceLines | None) -> Iterator[Constraint]:
     """Give what may mend it, the likeliest first."""
     places = story.places
     assert places is not None
@@ -197,32 +215,59 @@ def _proposed(story: FailureStory) -> Iterator[Constraint]:
     waits = [line for resource, lines in touched.items() if resource[0] in _WAITED_AT for line in lines]
     if story.execution.error is not None:
         yield from _lock_orders(touched)
+    for one in waits:
+        number = line_of_if(one.line.path, one.line.line)
+        if number is not None:
+            yield Again(CodeLine(one.line.path, number, one.line.function))
     for resource in _contended(story, touched):
-        where = {(line.path, line.function) for _, line, _ in touched[resource]}
+        where = {one.where for one in touched[resource]}
         # What may be anything may be this.
-        other = [one for one in touched.get(ANYTHING, ()) if (one[1].path, one[1].function) in where]
-        yield from _atomic([*touched[resource], *other])
+        every = [*touched[resource], *(one for one in touched.get(ANYTHING, ()) if one.where in where)]
+        if (among := _among(story, every)) != every:
+            yield from _atomic(among)
+        yield from _atomic(every)
     if story.execution.error is not None and waits:
         # One task alone is in no circle: all regions first.
         yield from reversed(list(_atomic(waits)))
-    for _, line, _ in waits:
-        number = line_of_if(line.path, line.line)
-        if number is not None:
-            yield Again(CodeLine(line.path, number, line.function))
     yield from _shields(places)
-    yield from _orders(story, places)
+    yield from _orders(story, places, passing)
 
 
-_Touched = tuple[str, SourceLine, bool]
+@attrs.frozen
+class _Touched:
+    """An access: which task made it in which step, where, and whether it wrote."""
+
+    step: int
+    task: str
+    line: SourceLine
+    write: bool
+
+    @property
+    def where(self) -> tuple[str, str]:
+        return self.line.path, self.line.function
 
 
 def _touched(story: FailureStory, places: SourceLines) -> dict[Resource, list[_Touched]]:
-    """Give for each resource who touched it, where, and whether that wrote."""
+    """Give for each resource the accesses to it, each in the async function that made or called it."""
     steps = story.execution.schedule.steps
     found: dict[Resource, list[_Touched]] = {}
-    for (step, resource, write), line in sorted(places.of_accesses.items(), key=lambda item: item[0][0]):
+    for key, line in sorted(places.of_accesses.items(), key=lambda item: item[0][0]):
+        step, resource, write = key
         if step < len(steps):
-            found.setdefault(resource, []).append((steps[step].task, line, write))
+            one = _Touched(step, steps[step].task, places.callers.get(key, line), write)
+            found.setdefault(resource, []).append(one)
+    return found
+
+
+def _among(story: FailureStory, every: list[_Touched]) -> list[_Touched]:
+    """Leave out what a task did before it began, or after it saw the end of, all others that touch the same."""
+    steps, found = story.execution.schedule.steps, []
+    for one in every:
+        others = {each.task for each in every} - {one.task}
+        ran = [step.index for step in steps if step.task in others]
+        are_children = all(other.startswith(f"{one.task}.") for other in others)
+        if not are_children or min(ran, default=0) < one.step < max(ran, default=0):
+            found.append(one)
     return found
 
 
@@ -233,8 +278,8 @@ def _contended(story: FailureStory, touched: dict[Resource, list[_Touched]]) -> 
         for resource, lines in touched.items()
         if resource[0] not in (*_NO_VARIABLES, *_WAITED_AT)
         and resource != ANYTHING
-        and len({task for task, *_ in lines}) > 1
-        and (any(write for *_, write in lines) or ANYTHING in touched)
+        and len({one.task for one in lines}) > 1
+        and (any(one.write for one in lines) or ANYTHING in touched)
     ]
     decides = None if story.race is None else story.race.first[1].resource
     return sorted(shared, key=lambda resource: resource != decides)
@@ -245,8 +290,8 @@ def _lock_orders(touched: dict[Resource, list[_Touched]]) -> Iterator[LockOrder]
     taken: dict[tuple[str, str], dict[Resource, list[int]]] = {}
     for resource, lines in touched.items():
         if resource[0] in _WAITED_AT:
-            for _, line, _ in lines:
-                taken.setdefault((line.path, line.function), {}).setdefault(resource, []).append(line.line)
+            for one in lines:
+                taken.setdefault(one.where, {}).setdefault(resource, []).append(one.line.line)
     several = {
         key: [number for lines in locks.values() for number in lines] for key, locks in taken.items() if len(locks) > 1
     }
@@ -257,22 +302,28 @@ def _lock_orders(touched: dict[Resource, list[_Touched]]) -> Iterator[LockOrder]
 def _atomic(lines: Sequence[_Touched]) -> Iterator[Atomic]:
     """Give regions that have these lines: of each function that looks and then writes, then of all functions."""
     spans: dict[tuple[str, str], tuple[int, int]] = {}
-    for _, line, _ in lines:
-        key = line.path, line.function
-        low, high = spans.get(key, (line.line, line.line))
-        spans[key] = min(low, line.line), max(high, line.line)
+    for one in lines:
+        low, high = spans.get(one.where, (one.line.line, one.line.line))
+        spans[one.where] = min(low, one.line.line), max(high, one.line.line)
     regions = {key: _region_of(*key, *span) for key, span in spans.items()}
     # A task that touches it there once is one step there already.
     often = {
         key
         for key in spans
-        for task in {task for task, *_ in lines}
-        if sum(one[0] == task and (one[1].path, one[1].function) == key for one in lines) > 1
+        for task in {one.task for one in lines}
+        if sum((one.task, one.where) == (task, key) for one in lines) > 1
     }
     whole = [Atomic((region,)) for key, region in regions.items() if key in often]
     yield from sorted(whole, key=lambda one: one.regions[0][1].number - one.regions[0][0].number)
     if len(regions) > 1:
-        yield Atomic(tuple(regions.values()))
+        yield _all_of(spans)
+
+
+def _all_of(spans: dict[tuple[str, str], tuple[int, int]]) -> Atomic:
+    """Give the regions of several functions, in the order of their lines."""
+    return Atomic(
+        tuple(_region_of(*key, *span) for key, span in sorted(spans.items(), key=lambda one: (one[0][0], one[1])))
+    )
 
 
 def _region_of(path: str, function: str, first: int, last: int) -> tuple[CodeLine, CodeLine]:
@@ -291,15 +342,30 @@ def _shields(places: SourceLines) -> Iterator[Shielded]:
             yield Shielded(*_region_of(at.path, at.function, at.line, max(others)))
 
 
-def _orders(story: FailureStory, places: SourceLines) -> Iterator[Before]:
-    """Give the order of the two accesses that came the wrong way round."""
-    race = story.race
-    if race is None:
-        return
-    lines = [places.of_access(step.index, access.resource, access.write) for step, access in (race.first, race.second)]
-    early, late = lines
-    if early is not None and late is not None and early != late:
-        yield Before(_place(late), _place(early))
+def _orders(story: FailureStory, places: SourceLines, passing: SourceLines | None) -> Iterator[Before]:
+    """Give the order of the two accesses that came the wrong way round, or of a read that raised and its write."""
+    pairs: list[tuple[SourceLine | None, SourceLine | None]] = []
+    if (race := story.race) is not None:
+        early, late = (places.of_access(at.index, each.resource, each.write) for at, each in (race.first, race.second))
+        pairs.append((late, early))
+    if passing is not None and story.passing is not None:
+        steps, others = story.execution.schedule.steps, story.passing.schedule.steps
+        reads = [key for key in places.of_accesses if key[0] in places.raised and not key[2]]
+        for read, resource, _ in reads:
+            task = steps[read].task
+            reads_at = [step for step, other, write in passing.of_accesses if other == resource and not write]
+            until = min((step for step in reads_at if others[step].task == task), default=len(others))
+            writes = [
+                (step, line)
+                for (step, other, write), line in passing.of_accesses.items()
+                if write and other == resource and step < until and others[step].task != task
+            ]
+            if writes:
+                pairs.append((max(writes, key=lambda one: one[0])[1], places.of_access(read, resource, False)))
+    for first, second in pairs:
+        if first is not None and second is not None and first != second:
+            yield Before(_place(first), _place(second))
+            yield Before(_place(first), _place(second), reached=True)
 
 
 def _place(line: SourceLine) -> CodeLine:
@@ -317,9 +383,9 @@ def _grown(constraint: Constraint, report: Any) -> Atomic | None:
     before = dict(regions)
     touched = _touched(story, story.places)
     for resource in _contended(story, touched)[:1]:
-        for _, line, _ in touched[resource]:
-            low, high = regions.get((line.path, line.function), (line.line, line.line))
-            regions[line.path, line.function] = min(low, line.line), max(high, line.line)
+        for one in _among(story, touched[resource]):
+            low, high = regions.get(one.where, (one.line.line, one.line.line))
+            regions[one.where] = min(low, one.line.line), max(high, one.line.line)
     if regions == before:
         return None
-    return Atomic(tuple(_region_of(*key, *span) for key, span in regions.items()))
+    return _all_of(regions)

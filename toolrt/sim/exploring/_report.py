@@ -192,7 +192,7 @@ class Failure:
             return None
         if not self.found_by[0].claim.startswith("exhaustive") and self.found_by[0].executions < _ENOUGH:
             return None  # a world that passes so few may fail the next
-        found = self.__dict__.get("_repairs") or repairs_of(self._told, *self.found_by, self.found_by[0].executions)
+        found = self.__dict__.get("_repairs") or self._repaired(self.found_by[0].executions)
         return found[0] if found else None
 
     @cached_property
@@ -332,7 +332,14 @@ class Failure:
 
     @cached_property
     def _repairs(self) -> list[Repair]:
-        return [] if self.found_by is None else repairs_of(self._told, *self.found_by)
+        return self._repaired()
+
+    def _repaired(self, most: int | None = None) -> list[Repair]:
+        if self.found_by is None:
+            return []
+        story = self._told
+        passing = None if story.passing is None else self._with_places(self._seen_program, story.passing)[0]
+        return repairs_of(story, passing, *self.found_by, most)
 
     def reproduce(self, how: Literal["plain_trio"] = "plain_trio") -> Reproduction:
         """Give the text of a program that fails in the same way without toolrt, on plain Trio.

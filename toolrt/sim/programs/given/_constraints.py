@@ -4,7 +4,7 @@ Rules.
     1. A constraint is about lines of a file.  The program's source stays as it is: see `_weaving`.
     2. *Atomic* lines are entered by one task at a time, as in a lock.  All atomic lines of one exploration share it, so
        two places that touch one thing exclude each other.  A task that is inside may enter again.
-    3. *Before*: a task that comes to the second place waits until a task has passed the first one.
+    3. *Before*: a task that comes to the second place waits until a task has passed the first one, or has reached it.
     4. *Shielded* lines are not cancelled: a cancel is delivered behind them.
     5. *Lock order*: where an ``async with`` takes several locks, nested or side by side, a task takes all of them at
        the outermost one, in an order that is the same for all tasks of an execution.
@@ -137,19 +137,21 @@ class Shielded:
 
 @attrs.frozen
 class Before:
-    """A task that comes to `second` waits until a task has passed `first`."""
+    """A task that comes to `second` waits until a task has passed `first`, or has reached it."""
 
     first: CodeLine
     second: CodeLine
+    #: Whether to reach `first` is enough: a line that waits is passed when the wait is over.
+    reached: bool = False
 
     def __str__(self) -> str:
-        return f"{self.first} before {self.second}"
+        return f"{self.first} {'reached ' if self.reached else ''}before {self.second}"
 
     @property
     def code(self) -> str:
         """How a caller writes it."""
         places = ", ".join(f"sim.line({place.where}, {place.number})" for place in (self.first, self.second))
-        return f"sim.before({places})"
+        return f"sim.before({places}{', reached=True' if self.reached else ''})"
 
 
 Constraint = Atomic | LockOrder | Again | Shielded | Before
@@ -268,12 +270,13 @@ def again(function_or_path: Any, number: int) -> Again:
     return Again(line(function_or_path, number))
 
 
-def before(first: CodeLine, second: CodeLine) -> Before:
+def before(first: CodeLine, second: CodeLine, *, reached: bool = False) -> Before:
     """Say that a task which comes to the `second` place waits until one has passed the `first`, as at an event.
 
     Args:
         first: a place, as `line` gives it.
         second: the place that waits.
+        reached: whether to come to the `first` is enough, as for a line that waits itself.
 
     Raises:
         DefinitionRefused: they are no places.
@@ -283,7 +286,7 @@ def before(first: CodeLine, second: CodeLine) -> Before:
     for place in (first, second):
         if not isinstance(place, CodeLine):
             raise DefinitionRefused("a place of sim.before", "sim.line(function_or_path, number)", place)
-    return Before(first, second)
+    return Before(first, second, reached)
 
 
 def _region(function_or_path: Any, first_line: int, last_line: int) -> tuple[CodeLine, CodeLine]:

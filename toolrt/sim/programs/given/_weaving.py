@@ -3,8 +3,9 @@
 Rules.
     1. The source of a function's file is parsed, the lines of a constraint are put into a block of their own, and the
        function gets the code that stands where its own stood: lines, names and closure stay.
-    2. Atomic and shielded lines are widened to whole statements of one block.  Code that awaits nothing is one step by
-       itself, so nothing is put round lines of a plain function.
+    2. Atomic and shielded lines are widened to whole statements of one block.  Where atomic lines end inside of a
+       statement, and what follows there waits, a task leaves them behind the last line.  Code that awaits nothing
+       is one step by itself, so nothing is put round lines of a plain function.
     3. What a constraint waits at is made anew in each execution, by the program's first task.
     4. A lock order is the one in which an execution's tasks first name the locks.  To name a new one is an access that
        is reported, so strategies that swap steps keep it apart.
@@ -31,7 +32,7 @@ from toolrt.sim.programs.tracking import _sources
 from toolrt.sim.programs.tracking._births import reach
 from toolrt.sim.programs.tracking._swapped import SwappedCode
 
-__all__ = ["GivenWorld", "line_of_if", "world_of"]
+__all__ = ["GivenWorld", "is_left_before_a_wait", "line_of_if", "world_of"]
 
 _Program = Callable[[], Awaitable[Any]]
 
@@ -176,7 +177,7 @@ class Weave:
             name = _NAME.format(number)
             if isinstance(one, Before):
                 if one.first.file == file:
-                    _put_behind(tree, one.first, f"{name}.set()")
+                    _put_beside(tree, one.first, f"{name}.set()", behind=not one.reached)
                 if one.second.file == file:
                     _put_before(tree, one.second, f"await {name}.wait()")
             if isinstance(one, Again) and one.place.file == file:
@@ -206,7 +207,7 @@ def _places(one: Constraint) -> list[CodeLine]:
 def _hook(weave: Weave, one: Constraint) -> Any:
     """Give what woven code calls."""
     if isinstance(one, Atomic):
-        return lambda: _Entered(weave)
+        return _Region(weave)
     if isinstance(one, LockOrder):
         return lambda *locks: _SortedLocks(weave, locks)
     if isinstance(one, Shielded):
@@ -232,23 +233,42 @@ class _Passed:
         await self._weave.passed[self._one].wait()
 
 
-class _Entered:
-    """One task in atomic lines."""
+class _Region:
+    """Atomic lines: one task is in them."""
 
     def __init__(self, weave: Weave) -> None:
-        self._lock = weave.lock
-        self._holds = False
+        self._weave = weave
+
+    def __call__(self) -> _Entered:
+        return _Entered(self._weave.lock)
+
+    def leave(self) -> None:
+        """Let others enter, if the running task is inside."""
+        if _holds(self._weave.lock):
+            self._weave.lock.release()
+
+
+class _Entered:
+    """A block of one task in atomic lines."""
+
+    def __init__(self, lock: trio.Lock) -> None:
+        self._lock = lock
+        self._is_outermost = False
 
     async def __aenter__(self) -> None:
-        if self._lock.statistics().owner is not trio.lowlevel.current_task():
+        if not _holds(self._lock):
             await self._lock.acquire()
-            self._holds = True
+            self._is_outermost = True
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._holds:
+        if self._is_outermost and _holds(self._lock):
             self._lock.release()
+
+
+def _holds(lock: trio.Lock) -> bool:
+    return lock.statistics().owner is trio.lowlevel.current_task()
 
 
 class _SortedLocks(AsyncExitStack):
@@ -330,6 +350,10 @@ def _put_round(tree: ast.Module, one: Constraint, begins: CodeLine, ends: CodeLi
     if not isinstance(function, ast.AsyncFunctionDef):
         return  # it awaits nothing, so it is one step, and no cancel comes in it
     header = f"async with {name}(): pass" if isinstance(one, Atomic) else f"with {name}(): pass"
+    if isinstance(one, Atomic):
+        _, inner, _, end = _statements(tree, ends.number, ends.number)
+        if inner is not block and any(map(_waits, inner[end + 1 :])):
+            inner.insert(end + 1, _parsed(f"{name}.leave()", inner[end]))
     around: Any = _parsed(header, block[first])
     around.body = block[first : last + 1]
     around.end_lineno = block[last].end_lineno
@@ -374,6 +398,18 @@ def _locks_of(outer: ast.AsyncWith) -> list[ast.withitem]:
     ]
 
 
+def _waits(statement: ast.AST) -> bool:
+    return any(isinstance(one, ast.Await | ast.AsyncWith | ast.AsyncFor) for one in _inside(statement))
+
+
+def is_left_before_a_wait(first: CodeLine, last: CodeLine) -> bool:
+    """Say whether atomic lines end inside of a statement in which a task waits behind them."""
+    tree = ast.parse(_sources.source_of(first.file) or "")
+    _, block, *_ = _statements(tree, first.number, last.number)
+    _, inner, _, end = _statements(tree, last.number, last.number)
+    return inner is not block and any(map(_waits, inner[end + 1 :]))
+
+
 def line_of_if(file: str, number: int) -> int | None:
     """Give the line of the innermost ``if`` whose body has line `number` of `file`; None: there is none."""
     tree = ast.parse(_sources.source_of(file) or "")
@@ -388,7 +424,7 @@ def line_of_if(file: str, number: int) -> int | None:
 def _put_again(tree: ast.Module, place: CodeLine) -> None:
     _, block, first, _ = _statements(tree, place.number, place.number)
     looks: Any = block[first]
-    if not isinstance(looks, ast.If) or not any(isinstance(one, ast.Await | ast.AsyncWith) for one in _inside(looks)):
+    if not isinstance(looks, ast.If) or not _waits(looks):
         raise DefinitionRefused("the place of sim.again", "the line of an `if` with a wait inside", place)
     loops = [one for one in _inside(looks) if isinstance(one, ast.For | ast.AsyncFor | ast.While)]
     own = {id(one) for loop in loops for one in ast.walk(loop)}
@@ -397,13 +433,13 @@ def _put_again(tree: ast.Module, place: CodeLine) -> None:
     block[first] = ast.copy_location(ast.While(looks.test, looks.body, looks.orelse), looks)
 
 
-def _put_behind(tree: ast.Module, place: CodeLine, text: str) -> None:
-    _, block, _, last = _statements(tree, place.number, place.number)
-    block.insert(last + 1, _parsed(text, block[last]))
+def _put_beside(tree: ast.Module, place: CodeLine, text: str, behind: bool) -> None:
+    _, block, first, last = _statements(tree, place.number, place.number)
+    block.insert(last + 1 if behind else first, _parsed(text, block[last]))
 
 
 def _put_before(tree: ast.Module, place: CodeLine, text: str) -> None:
-    function, block, first, _ = _statements(tree, place.number, place.number)
+    function, *_ = _statements(tree, place.number, place.number)
     if not isinstance(function, ast.AsyncFunctionDef):
         raise DefinitionRefused("the second place of sim.before", "a line of an async function, which can wait", place)
-    block.insert(first, _parsed(text, block[first]))
+    _put_beside(tree, place, text, behind=False)
