@@ -36,7 +36,7 @@ class Mutant:
     #: What is broken, in words.
     sentence: str
     #: Gives a context manager; inside it the runtime is broken.
-    apply: Break = attrs.field(repr=False)
+    apply: Callable[[], AbstractContextManager[Any]] = attrs.field(repr=False)
     #: What it is caught on.
     workload: Mix
 
