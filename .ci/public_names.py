@@ -1,7 +1,7 @@
 """Every name that toolrt promises, with its signature, as text that a reviewer reads: tests/docs/public_names.txt.
 
     python .ci/public_names.py                print the text
-    python .ci/public_names.py --write        write it
+    python .ci/public_names.py --write        write it, and the tables of names in docs/reference/names
     python .ci/public_names.py --against REF  name the changes since a commit or tag that break a user's program
 
 The source is read, never imported (griffe), so the text is the same in every environment.  What is promised stands
@@ -10,6 +10,7 @@ below, by the room that a program imports it from; any other name is for who rea
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ import griffe
 
 ROOT = Path(__file__).resolve().parents[1]
 SNAPSHOT = ROOT / "tests" / "docs" / "public_names.txt"
+PAGES = ROOT / "docs" / "reference" / "names"
+#: A room's place on a page, and the table behind it, which the site leaves out: it has the whole docstrings.
+PLACE = re.compile(r"^(<!-- names of ([\w.]+) -->\n)(?:\n.*?<!-- end of names -->\n)?", re.MULTILINE | re.DOTALL)
 
 #: What a user writes, by room.
 PROMISED = {
@@ -57,8 +61,8 @@ PROMISED = {
     "toolrt.sim": (
         "CANCELLED DPOR FAIL INCONCLUSIVE PASS PCT Bounded Cell ChildProcess Choices Execution Exhaustive Failure "
         "History Hybrid Network Policy Portfolio Process Random RandomWalk Report Schedule Strategy Verdict always "
-        "asgi atomic before choose compare estimate eventually explore faults leave_real line linearizable reachable "
-        "recorded replay run scope serializable shielded sometimes thread_seconds tracked watch"
+        "again asgi atomic before choose compare estimate eventually explore faults leave_real line linearizable "
+        "lock_order reachable recorded replay run scope serializable shielded sometimes tracked watch"
     ),
     "toolrt.teaching.lab": "Exercise Sheet",
     "toolrt.teaching.litmus": "LITMUS Litmus verify",
@@ -70,7 +74,7 @@ PROMISED = {
     "toolrt.trace": "Trace",
     "toolrt.view": "chrome diff mermaid show svg text",
     "toolrt.workspace": (
-        "Directory Disk FileProblem Folding HardLink History Identity Kind Limits MemoryDisk MountedDisk Permissions "
+        "Directory Disk FileProblem HardLink History Identity Kind Limits MemoryDisk MountedDisk Permissions "
         "Permit RealDisk Rule Special Stat Symlink Undone User Version Wanted Workspace held identify"
     ),
 }
@@ -133,6 +137,37 @@ def described(name: str, target: griffe.Object) -> Iterator[str]:
         yield name
 
 
+def pages() -> dict[Path, str]:
+    """Give the pages of names, each room with a table: what each name is, in the first words of its docstring."""
+    whole = package()
+
+    def table(found: re.Match[str]) -> str:
+        room = whole[found[2].partition(".")[2]] if found[2] != "toolrt" else whole
+        rows = [f"| `{name}` | {summary(room[name])} |" for name in sorted(map(str, room.exports or ()))]
+        return f"{found[1]}\n| name | what it is |\n|---|---|\n" + "\n".join(rows) + "\n\n<!-- end of names -->\n"
+
+    return {path: PLACE.sub(table, path.read_text(encoding="utf-8")) for path in sorted(PAGES.glob("*.md"))}
+
+
+def summary(thing: griffe.Object | griffe.Alias) -> str:
+    """Give the first paragraph of a docstring as the cell of a table."""
+    target = thing.final_target if isinstance(thing, griffe.Alias) else thing
+    text = "" if target.docstring is None else target.docstring.value.partition("\n\n")[0]
+    if not text and isinstance(target, griffe.Attribute):
+        text = comment(target) or f"`{target.value}`"
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def comment(value: griffe.Attribute) -> str:
+    """Give the comment above a value of a module."""
+    assert isinstance(value.filepath, Path)
+    lines = value.lines_collection[value.filepath]
+    first = last = (value.lineno or 1) - 1
+    while first > 0 and lines[first - 1].startswith("#:"):
+        first -= 1
+    return " ".join(line.removeprefix("#:") for line in lines[first:last])
+
+
 def against(reference: str) -> list[str]:
     """Describe the changes since `reference` that griffe knows to break programs, one line each."""
     before = griffe.load_git("toolrt", ref=reference, repo=ROOT, allow_inspection=False)
@@ -148,6 +183,8 @@ def main(arguments: list[str]) -> int:
         return 1 if broken else 0
     if arguments == ["--write"]:
         SNAPSHOT.write_text(text(), encoding="utf-8")
+        for path, page in pages().items():
+            path.write_text(page, encoding="utf-8")
     else:
         print(text(), end="")
     return 0

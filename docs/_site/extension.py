@@ -3,7 +3,7 @@
 Rules.
     1. The pages in git are plain Markdown.  What only the site has is put in while it reads them.
     2. `docs/README.md` is the one list of pages: the site's front page and its menu are made of it.
-    3. The reference of a room stands where its page has ``<!-- names of toolrt.room -->``.
+    3. The reference of a room stands where its page has ``<!-- names of toolrt.room -->``, in place of its table.
     4. A page in `docs/notebooks` stands for the notebook that it links to, and shows it.
     5. The gallery of litmus programs is part of the site, and linked where a page has ``<!-- gallery -->``.
 """
@@ -47,7 +47,7 @@ CAPTIONS = {
 #: Where the gallery is, from the top of the site, and how many schedules of a program a page of it has.
 GALLERY, GALLERY_MOST = "gallery", 40
 
-_NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
+_NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$(?:.*?^<!-- end of names -->$)?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,13 @@ def test_public_names_are_as_the_text_has_them(script: dict[str, Any]) -> None:
             "Meant? Renew the text: python .ci/public_names.py --write",
         ]
     )
+
+
+def test_pages_of_names_say_what_each_name_is(script: dict[str, Any]) -> None:
+    """In the checkout too, where no site fills them in."""
+    for path, text in script["pages"]().items():
+        assert path.read_text(encoding="utf-8") == text, "Renew the pages: python .ci/public_names.py --write"
+        assert re.search(r"^\| `\w+` \| \S.* \|$", text, re.MULTILINE), path
 
 
 def test_what_is_promised_is_about_two_hundred_names(script: dict[str, Any]) -> None:
