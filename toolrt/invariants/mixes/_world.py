@@ -214,24 +214,11 @@ class World:
                     with trio.CancelScope(shield=True):
                         await trio.sleep(action.seconds)
                     self.vouch()
-                elif isinstance(action, AddCell):
-                    before = self._look_at_cell(action.cell)
+                elif isinstance(action, AddCell | AddCells | FollowCell):
+                    held = self._held(action)
                     await trio.lowlevel.checkpoint()
                     self.vouch()
-                    self._set_cell(ctx, action.cell, before + action.text)
-                elif isinstance(action, AddCells):
-                    held = self._look_at_cells(action.under)
-                    await trio.lowlevel.checkpoint()
-                    self.vouch()
-                    for cell, before in held.items():
-                        self._set_cell(ctx, cell, before + action.text)
-                elif isinstance(action, FollowCell):
-                    cell = self._pointed_at(action.cell)
-                    before = self._look_at_cell(cell)
-                    await trio.lowlevel.checkpoint()
-                    self.vouch()
-                    self._set_cell(ctx, cell, before + action.text)
-                    seen.append([cell, before])
+                    self._add(ctx, action, held, seen)
                 elif isinstance(action, WriteFile | AppendFile):
                     await self._write(ctx, action)
                 elif isinstance(action, SubBatch):
@@ -247,16 +234,8 @@ class World:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
             for action in call.does:
-                if isinstance(action, AddCell):
-                    self._set_cell(ctx, action.cell, self._look_at_cell(action.cell) + action.text)
-                elif isinstance(action, AddCells):
-                    for cell, before in self._look_at_cells(action.under).items():
-                        self._set_cell(ctx, cell, before + action.text)
-                elif isinstance(action, FollowCell):
-                    cell = self._pointed_at(action.cell)
-                    before = self._look_at_cell(cell)
-                    self._set_cell(ctx, cell, before + action.text)
-                    seen.append([cell, before])
+                if isinstance(action, AddCell | AddCells | FollowCell):
+                    self._add(ctx, action, self._held(action), seen)
                 elif isinstance(action, WriteFile | AppendFile):
                     self._write_at_once(ctx, action)
                 else:
@@ -377,6 +356,22 @@ class World:
             for name, text in sorted(self._cells.items())
             if not under or name == under or name.startswith(f"{under}/")
         }
+
+    def _held(self, action: AddCell | AddCells | FollowCell) -> dict[str, str]:
+        """What the cells hold that the action adds a text to, by name."""
+        if isinstance(action, AddCells):
+            return self._look_at_cells(action.under)
+        cell = action.cell if isinstance(action, AddCell) else self._pointed_at(action.cell)
+        return {cell: self._look_at_cell(cell)}
+
+    def _add(
+        self, ctx: _ScriptContext, action: AddCell | AddCells | FollowCell, held: dict[str, str], seen: list[Any]
+    ) -> None:
+        """Write what the cells held, and the text behind it."""
+        for cell, before in held.items():
+            self._set_cell(ctx, cell, before + action.text)
+            if isinstance(action, FollowCell):
+                seen.append([cell, before])
 
     def _pointed_at(self, name: str) -> str:
         """The name of the cell that this one points at: every text points at another one."""

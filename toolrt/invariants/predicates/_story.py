@@ -378,7 +378,9 @@ class TraceStory:
         if event.kind == BatchOpened.kind:
             self._place_inside(batch, event)
         batch.events.append(event)
-        _BY_KIND.get(event.kind, _nothing)(batch, event)
+        handler = _BY_KIND.get(event.kind)
+        if handler is not None:
+            handler(batch, event)
 
     def _place_inside(self, batch: BatchStory, opened: TraceEvent) -> None:
         """A sub-batch names its parent as it is opened."""
@@ -412,33 +414,9 @@ class TraceStory:
         return [at for at, time in enumerate(times) if at + 1 == len(times) or times[at + 1] > time]
 
 
-def _nothing(batch: BatchStory, event: TraceEvent) -> None:
-    pass
-
-
-def _opened(batch: BatchStory, event: TraceEvent) -> None:
-    batch.opened = event
-
-
-def _sealed(batch: BatchStory, event: TraceEvent) -> None:
-    batch.sealed = event
-
-
-def _left(batch: BatchStory, event: TraceEvent) -> None:
-    batch.left = event
-
-
 def _cancelled(batch: BatchStory, event: TraceEvent) -> None:
     if batch.cancelled is None:
         batch.cancelled = event
-
-
-def _stopped(batch: BatchStory, event: TraceEvent) -> None:
-    batch.stopped.append(event)
-
-
-def _reader_asked(batch: BatchStory, event: TraceEvent) -> None:
-    batch.asks.append(event)
 
 
 def _ticket(batch: BatchStory, event: TraceEvent) -> None:
@@ -486,24 +464,11 @@ def _services_heard(batch: BatchStory, event: TraceEvent) -> None:
     batch.hearings[-1] = (batch.hearings[-1][0], event.seq)
 
 
-def _applied(batch: BatchStory, event: TraceEvent) -> None:
-    batch.lane(event.fields["lane"]).applied.append(event)
-
-
-def _merge_delivered(batch: BatchStory, event: TraceEvent) -> None:
-    batch.lane(event.fields["lane"]).delivered.append(event)
-    batch.delivered.append(event)
-
-
 def _ended(batch: BatchStory, event: TraceEvent) -> None:
     call = batch.call(event.fields["call"])
     if call.ended is not None:
         call.first_end = call.ended
     call.ended = event
-
-
-def _refused(batch: BatchStory, event: TraceEvent) -> None:
-    batch.call(event.fields["call"]).refused = event
 
 
 def _asked(batch: BatchStory, event: TraceEvent) -> None:
@@ -513,33 +478,50 @@ def _asked(batch: BatchStory, event: TraceEvent) -> None:
     call.asked = event
 
 
-def _once(name: str) -> Callable[[BatchStory, TraceEvent], None]:
-    """Keep an event that happens once to a call in the field `name` of its story."""
+_Handler = Callable[[BatchStory, TraceEvent], None]
+
+
+def _of_batch(batch: BatchStory, event: TraceEvent) -> BatchStory:
+    return batch
+
+
+def _of_lane(batch: BatchStory, event: TraceEvent) -> LaneStory:
+    return batch.lane(event.fields["lane"])
+
+
+def _of_call(batch: BatchStory, event: TraceEvent) -> CallStory:
+    return batch.call(event.fields["call"])
+
+
+def _once(name: str, of: Callable[[BatchStory, TraceEvent], object] = _of_call) -> _Handler:
+    """Keep an event that happens once, to a call or `of` something else, in the field `name` of its story."""
 
     def keep(batch: BatchStory, event: TraceEvent) -> None:
-        setattr(batch.call(event.fields["call"]), name, event)
+        setattr(of(batch, event), name, event)
 
     return keep
 
 
-def _listed(name: str, delivered: bool = False) -> Callable[[BatchStory, TraceEvent], None]:
-    """Add an event that may happen often to a call to the list `name` of its story."""
+def _listed(
+    name: str, of: Callable[[BatchStory, TraceEvent], object] = _of_call, *, delivered: bool = False
+) -> _Handler:
+    """Add an event that may happen often to the list `name` of its story."""
 
     def keep(batch: BatchStory, event: TraceEvent) -> None:
-        getattr(batch.call(event.fields["call"]), name).append(event)
+        getattr(of(batch, event), name).append(event)
         if delivered:
             batch.delivered.append(event)
 
     return keep
 
 
-_HANDLERS: Mapping[type[EventRecord], Callable[[BatchStory, TraceEvent], None]] = {
-    BatchOpened: _opened,
-    BatchSealed: _sealed,
-    BatchLeft: _left,
+_HANDLERS: Mapping[type[EventRecord], _Handler] = {
+    BatchOpened: _once("opened", _of_batch),
+    BatchSealed: _once("sealed", _of_batch),
+    BatchLeft: _once("left", _of_batch),
     BatchCancelled: _cancelled,
-    BatchStopped: _stopped,
-    ReaderAsked: _reader_asked,
+    BatchStopped: _listed("stopped", _of_batch),
+    ReaderAsked: _listed("asks", _of_batch),
     TicketTaken: _ticket,
     ClaimsAwaited: _awaited,
     ClaimsStale: _listed("stale"),
@@ -547,9 +529,9 @@ _HANDLERS: Mapping[type[EventRecord], Callable[[BatchStory, TraceEvent], None]] 
     LaneMerged: _lane_merged,
     ServicesTold: _services_told,
     ServicesHeard: _services_heard,
-    ModifierApplied: _applied,
-    ModifiersRefused: _refused,
-    MergeDelivered: _merge_delivered,
+    ModifierApplied: _listed("applied", _of_lane),
+    ModifiersRefused: _once("refused"),
+    MergeDelivered: _listed("delivered", _of_lane, delivered=True),
     CallSubmitted: _once("submitted"),
     ApprovalAsked: _asked,
     ApprovalAnswered: _once("answered"),
