@@ -24,7 +24,6 @@ except ImportError as _error:
 from toolrt.invariants import Ending, Mix, MixEnding, script, simulate
 from toolrt.invariants.script import Scripted
 from toolrt.testing._batches import BatchExample, batches
-from toolrt.testing._conformance import BrokenPromise, check_tool, check_tools
 from toolrt.testing._explored import NotShown, Wrong, explored
 from toolrt.testing._mutation_score import Catch, MutantScore, MutationScore, mutation_score, shipped_examples
 from toolrt.testing._parallel import (
@@ -36,6 +35,7 @@ from toolrt.testing._parallel import (
     parallel_commands,
     run_parallel,
 )
+from toolrt.testing._promises import BrokenPromise, check_tool, check_tools
 from toolrt.testing._proposals import ProposedClaims, TouchedRows, propose_claims
 from toolrt.testing._stores import Store
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes

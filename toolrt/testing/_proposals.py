@@ -26,7 +26,7 @@ from toolrt.errors import NotSimulated
 from toolrt.model import READ, WRITE, BatchOutcome, Mode, Registry, Row, State, Tool, ToolCall
 from toolrt.order import serial
 from toolrt.runtime import Runtime
-from toolrt.testing._conformance import checked_calls
+from toolrt.testing._promises import checked_calls
 from toolrt.testing._stores import RowName, Snapshot, Store, StoreContent, named, row_name, rows_of
 from toolrt.trace import plain
 

@@ -325,14 +325,10 @@ def _about_safe(tool: Tool, input: Any, promise: Promise) -> list[BrokenPromise]
     """Whether what says that it is safe says so twice, in one word."""
     if not callable(tool.safe):
         return []
-    asked: list[Any] = []
-    for _ in range(2):
-        try:
-            asked.append(tool.safe(tool.complete(input)))
-        except BaseException as error:  # noqa: ASYNC103  it is not async: no cancel comes up in it
-            _let_exit(error)
-            text = f"expected True or False, it raised {type(error).__name__}: {error}"
-            return [promise("safe", text)]  # noqa: ASYNC104
+    safe = tool.safe
+    asked = _asked_twice(lambda: safe(tool.complete(input)))
+    if isinstance(asked, str):
+        return [promise("safe", f"expected True or False, it raised {asked}")]
     if not isinstance(asked[0], bool):
         return [promise("safe", f"expected True or False, it answered {asked[0]!r}")]
     if asked[0] is not asked[1]:
@@ -340,26 +336,31 @@ def _about_safe(tool: Tool, input: Any, promise: Promise) -> list[BrokenPromise]
     return []
 
 
-def _let_exit(error: BaseException) -> None:
-    """Raise an error again that asks to end the program."""
-    if asks_to_exit(error) is not None:
-        raise error
+def _asked_twice(ask: Callable[[], Any]) -> list[Any] | str:
+    """Give both answers, or in words what was raised; an error that asks to end the program is raised again."""
+    try:
+        return [ask(), ask()]
+    except BaseException as error:  # noqa: ASYNC103  it is not async: no cancel comes up in it
+        if asks_to_exit(error) is not None:
+            raise
+        return f"{type(error).__name__}: {error}"  # noqa: ASYNC104
 
 
 def _about_claims(tool: Tool, input: Any, state: State, seen: Trial, promise: Promise) -> list[BrokenPromise]:
     if tool.claims is None:
         seen.claims = () if tool.is_safe(input) else (EVERYTHING,)
         return []
-    asked = []
+    claims = tool.claims
     looked_at: dict[tuple[Any, ...], None] = {}
-    for _ in range(2):
-        try:
-            with probe.looking() as looked_at:
-                asked.append(tuple(tool.claims(tool.complete(input), state)) if callable(tool.claims) else tool.claims)
-        except BaseException as error:  # noqa: ASYNC103  as above
-            _let_exit(error)
-            text = f"expected claims, they raised {type(error).__name__}: {error}"
-            return [promise("claims", text)]  # noqa: ASYNC104
+
+    def ask() -> Any:
+        nonlocal looked_at
+        with probe.looking() as looked_at:
+            return tuple(claims(tool.complete(input), state)) if callable(claims) else claims
+
+    asked = _asked_twice(ask)
+    if isinstance(asked, str):
+        return [promise("claims", f"expected claims, they raised {asked}")]
     if asked[0] != asked[1]:
         return [promise("claims", f"claimed {_listed(asked[0])}, and {_listed(asked[1])} the second time")]
     if not all(isinstance(claim, Claim) for claim in asked[0]):
@@ -373,15 +374,10 @@ def _about_looks(
 ) -> list[BrokenPromise]:
     """What claims look at: declared, or claimed by its name, or else it may be another one when the call runs."""
     if tool.claims_after is not None:
-        asked = []
-        for _ in range(2):
-            try:
-                after = tool.claims_after
-                asked.append(tuple(after(tool.complete(input), state)) if callable(after) else after)
-            except BaseException as error:  # noqa: ASYNC103  as above
-                _let_exit(error)
-                text = f"expected claims from claims_after, it raised {type(error).__name__}: {error}"
-                return [promise("claims", text)]  # noqa: ASYNC104
+        after = tool.claims_after
+        asked = _asked_twice(lambda: tuple(after(tool.complete(input), state)) if callable(after) else after)
+        if isinstance(asked, str):
+            return [promise("claims", f"expected claims from claims_after, it raised {asked}")]
         if not all(isinstance(claim, Claim) for claim in asked[0]):
             return [promise("claims", f"expected claims from claims_after, got {asked[0]!r}")]
         if asked[0] != asked[1]:
