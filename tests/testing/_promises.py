@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+import pytest
 import trio
 
 from toolrt import tool
 from toolrt.model import Tool
+from toolrt.testing import check_tool
 from toolrt.workspace import Workspace
 
 FILES = {"a.txt": "one", "b.txt": "two"}
+
+Made = TypeVar("Made")
+
+
+class Promises:
+    """Tools, each with the promise that it breaks: cases of one test."""
+
+    def __init__(self) -> None:
+        self.cases: list[Any] = []
+
+    def broken(
+        self, promise: str | None, *words: str, inputs: Sequence[Any] = ({},), **options: Any
+    ) -> Callable[[Made], Made]:
+        """A tool, or what makes one, that breaks this promise and no other; None: it keeps them all.
+
+        Args:
+            words: are in what is said of it.
+            inputs, options: as `check_tool` takes them.
+        """
+
+        def add(made: Made) -> Made:
+            name = getattr(made, "__name__", None) or getattr(made, "name", "tool")
+            self.cases.append(pytest.param(made, promise, words, list(inputs), options, id=name))
+            return made
+
+        return add
+
+    def kept(self, inputs: Sequence[Any] = ({},), **options: Any) -> Callable[[Made], Made]:
+        """A tool, or what makes one, that keeps its promises."""
+        return self.broken(None, inputs=inputs, **options)
+
+
+def check(made: Any, promise: str | None, words: tuple[str, ...], inputs: list[Any], options: dict[str, Any]) -> None:
+    """Hold a case of `Promises` against what `check_tool` says; several inputs may break one promise several times."""
+    found = check_tool(made, inputs, **options)
+    names = promises_of(found)
+    assert (names if len(inputs) == 1 else list(dict.fromkeys(names))) == ([] if promise is None else [promise]), found
+    for word in words:
+        assert word in str(found[0])
 
 
 def file_tool(name: str, **promises: Any) -> Any:
@@ -34,6 +76,7 @@ def file_tool(name: str, **promises: Any) -> Any:
 
         return touch
 
+    make.__name__ = name
     return make
 
 
