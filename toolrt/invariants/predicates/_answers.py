@@ -11,8 +11,8 @@ from typing import Any
 
 from toolrt._plain import counted
 from toolrt.events import MergeDelivered, ResultDelivered
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, Breach, CallStory, LaneStory, TraceStory
 from toolrt.model import Outcome
 from toolrt.trace import Trace, TraceEvent
 
@@ -41,51 +41,49 @@ def _settled_once(batch: BatchStory) -> Iterator[Breach]:
             if call.started is not None and call.started.fields.get("thread"):
                 continue  # it could not be stopped: a result that nothing had seen says how it ended
             was = before.fields["outcome"]
-            yield Breach(f"expected one answer, got {was}, then {outcome}", batch.id, call.index, event.seq)
+            yield call.breach(f"expected one answer, got {was}, then {outcome}", event)
         for event in call.settled:
             outcome, error = event.fields["outcome"], event.fields.get("error")
             if outcome not in _OUTCOMES:
                 known = ", ".join(sorted(_OUTCOMES))
-                yield Breach(f"expected an outcome of {known}, got {outcome!r}", batch.id, call.index, event.seq)
+                yield call.breach(f"expected an outcome of {known}, got {outcome!r}", event)
             elif (outcome == "ok") != (error is None):
                 want = "no error" if outcome == "ok" else "an error that says why"
-                yield Breach(f"outcome {outcome}: expected {want}, got {error!r}", batch.id, call.index, event.seq)
+                yield call.breach(f"outcome {outcome}: expected {want}, got {error!r}", event)
         if call.asked_again is not None:
-            yield Breach("its approval was asked for twice", batch.id, call.index, call.asked_again.seq)
+            yield call.breach("its approval was asked for twice", call.asked_again)
         if call.submitted is None and call.settled:
             event = call.settled[0]
-            yield Breach("expected no answer for a call that was never submitted", batch.id, call.index, event.seq)
+            yield call.breach("expected no answer for a call that was never submitted", event)
 
 
 def _answers_of(batch: BatchStory, left: TraceEvent) -> Iterator[Breach]:
     results: list[dict[str, Any]] = left.fields["results"]
     submitted = [call for call in batch.calls.values() if call.submitted is not None]
     if len(results) != len(submitted):
-        text = f"expected {counted(len(submitted), 'result')}, one for each call, got {len(results)}"
-        yield Breach(text, batch.id, None, left.seq)
+        yield batch.breach(f"expected {counted(len(submitted), 'result')}, one for each call, got {len(results)}", left)
     for call in submitted:
         assert call.submitted is not None
         if not call.settled:
-            yield Breach("expected an answer, got none", batch.id, call.index, left.seq)
+            yield call.breach("expected an answer, got none", left)
         if call.index >= len(results):
-            yield Breach("expected a result in its slot, got none", batch.id, call.index, left.seq)
+            yield call.breach("expected a result in its slot, got none", left)
             continue
         result = results[call.index]
         asked = call.submitted.fields
         for field, want in (("call_index", call.index), ("call_id", asked["call_id"]), ("name", asked["name"])):
             if result[field] != want:
-                text = f"{field} in its slot: expected {want!r}, got {result[field]!r}"
-                yield Breach(text, batch.id, call.index, left.seq)
+                yield call.breach(f"{field} in its slot: expected {want!r}, got {result[field]!r}", left)
         if call.settled:
             last = call.settled[-1]
             for field in ("outcome", "content", "error"):
                 if field in last.fields and result[field] != last.fields[field]:
                     text = f"{field}: settled as {last.fields[field]!r}, answered with {result[field]!r}"
-                    yield Breach(text, batch.id, call.index, left.seq)
+                    yield call.breach(text, left)
         for event in call.result_delivered:
             if event.fields["outcome"] != result["outcome"]:
                 text = f"the reader was told {event.fields['outcome']}, the result says {result['outcome']}"
-                yield Breach(text, batch.id, call.index, event.seq)
+                yield call.breach(text, event)
 
 
 def _told_to_the_reader(batch: BatchStory) -> Iterator[Breach]:
@@ -138,7 +136,7 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Breach]:
     for _, lane in sorted(batch.lanes.items()):
         passed = passed or (before is not None and _outlived(batch, before))
         for extra in lane.delivered[1:]:
-            yield Breach(f"expected the merge of lane {lane.index} once, got it again", batch.id, None, extra.seq)
+            yield batch.breach(f"expected the merge of lane {lane.index} once, got it again", extra)
         mine = of_lane.get(lane.index, [])
         if lane.delivered:
             merge = lane.delivered[0]
@@ -153,7 +151,7 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Breach]:
                     passed or _outlived(batch, lane)
                 ):
                     text = f"expected the merge of lane {lane.index} right after the result of its only call"
-                    yield Breach(text, batch.id, None, merge.seq)
+                    yield batch.breach(text, merge)
         due = before.delivered[0].seq if before is not None and before.delivered else NEVER
         if before is not None and mine and mine[0].seq < due and not passed:
             text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
@@ -209,12 +207,11 @@ def _read_to_the_end(batch: BatchStory) -> Iterator[Breach]:
         return
     for call in batch.calls.values():
         if call.submitted is not None and call.settled and not call.result_delivered:
-            text = "the reader read to the end; expected it to be handed this result"
-            yield Breach(text, batch.id, call.index, batch.left.seq)
+            yield call.breach("the reader read to the end; expected it to be handed this result", batch.left)
     for lane in batch.lanes.values():
         if lane.merged is not None and not lane.delivered:
             text = f"the reader read to the end; expected it to be handed the merge of lane {lane.index}"
-            yield Breach(text, batch.id, None, batch.left.seq)
+            yield batch.breach(text, batch.left)
 
 
 @told(3, "modifiers_in_call_order", "Modifiers merge in call order.")
@@ -229,13 +226,13 @@ def modifiers_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]
                 begins = lane.started.fields["state"]
                 if begins != state:
                     text = f"lane {lane.index} starts from {begins!r}, expected what was merged before: {state!r}"
-                    yield Breach(text, batch.id, None, lane.started.seq)
+                    yield batch.breach(text, lane.started)
             yield from _merge_of(batch, lane)
             if lane.merged is not None:
                 state = lane.merged.fields["state"]
         if batch.left is not None and "state" in batch.left.fields and batch.left.fields["state"] != state:
             text = f"the batch ends with {batch.left.fields['state']!r}, expected what its lanes merged: {state!r}"
-            yield Breach(text, batch.id, None, batch.left.seq)
+            yield batch.breach(text, batch.left)
 
 
 def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Breach]:
@@ -262,8 +259,7 @@ def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Breach]:
         want = [[*place] for event, place in zip(lane.applied, places, strict=True) if event.fields["ok"] is ok]
         got = [list(place) for place in lane.merged.fields.get(field, want)]
         if got != want:
-            text = f"lane {lane.index}: {field} says {got}, expected {want}"
-            yield Breach(text, batch.id, None, lane.merged.seq)
+            yield batch.breach(f"lane {lane.index}: {field} says {got}, expected {want}", lane.merged)
     found: dict[int, list[int]] = {}
     for index, position in places:
         found.setdefault(index, []).append(position)

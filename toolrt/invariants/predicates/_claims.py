@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import CallStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import Breach, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["claims_hold"]
@@ -38,15 +38,14 @@ def _of_stale(story: TraceStory, trace: Trace, call: CallStory, event: TraceEven
     held, now = (", ".join(event.fields[name]) or "nothing" for name in ("holds", "claims"))
     remedy = "claim that as well, and declare it with claims_after"
     if not event.fields["refused"]:
-        text = f"it started holding {held}, and by now it claims {now}: {looks}; {remedy}"
-        yield Breach(text, call.batch.id, call.index, event.seq)
+        yield call.breach(f"it started holding {held}, and by now it claims {now}: {looks}; {remedy}", event)
         return
     for resource, other in _changed_unordered(story, trace, call, event):
         what = " ".join(map(str, resource))
         text = (
             f"it was refused by chance: its claims look at {what}, which call {other.index} changes in no order with it"
         )
-        yield Breach(f"{text}; {remedy}", call.batch.id, call.index, event.seq)
+        yield call.breach(f"{text}; {remedy}", event)
 
 
 def _changed_unordered(

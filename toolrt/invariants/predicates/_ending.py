@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import Breach, TraceStory
 from toolrt.trace import Trace
 
 __all__ = ["batch_ends", "nothing_left"]
@@ -23,10 +23,10 @@ def nothing_left(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             continue
         for what, count in sorted(batch.left.fields.get("left", {}).items()):
             if count:
-                yield Breach(f"expected no {what} to be left, got {count}", batch.id, None, batch.left.seq)
+                yield batch.breach(f"expected no {what} to be left, got {count}", batch.left)
         for call in batch.calls.values():
             if call.placed is not None and (call.ended is None or call.ended.seq > batch.left.seq):
-                yield Breach("took a ticket and never gave it back", batch.id, call.index, call.placed.seq)
+                yield call.breach("took a ticket and never gave it back", call.placed)
     for note in ("temp_files", "open_handles", "claims_left"):
         for name in trace.notes.get(note, ()):
             yield Breach(f"expected no {note.replace('_', ' ')}, got {name}")
@@ -42,4 +42,4 @@ def batch_ends(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         if batch.opened is not None and batch.left is None:
             waiting = [call.index for call in batch.calls.values() if not call.settled]
             text = f"expected the batch to be left; calls without a result: {waiting or 'none'}"
-            yield Breach(text, batch.id, None, batch.opened.seq)
+            yield batch.breach(text, batch.opened)

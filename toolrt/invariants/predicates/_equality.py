@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolrt._plain import counted
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import BatchStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import BatchStory, Breach, TraceStory
 from toolrt.trace import Trace, TraceEvent, plain
 
 __all__ = ["compared_results", "same_as_oracle", "same_schedule_same_trace", "trace_digest"]
@@ -48,7 +48,7 @@ def same_as_oracle(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         yield from compared_results(batch, batch.left, expected, exact, "the oracle")
     if exact and "state" in oracle and batch.left.fields["state"] != plain(oracle["state"]):
         text = f"state: expected {plain(oracle['state'])!r}, got {batch.left.fields['state']!r}"
-        yield Breach(text, batch.id, None, batch.left.seq)
+        yield batch.breach(text, batch.left)
     files = trace.notes.get("files")
     if isinstance(files, Mapping) and batch.cut_at == math.inf:
         yield from _files(batch, files, oracle, exact)
@@ -81,12 +81,12 @@ def _files(batch: BatchStory, files: Mapping[str, Any], oracle: Mapping[str, Any
     for file in sorted({*files, *expected}):
         got, want = files.get(file), expected.get(file)
         if exact and got != want:
-            yield Breach(f"{file}: expected {want!r}, got {got!r}", batch.id, None, None)
+            yield batch.breach(f"{file}: expected {want!r}, got {got!r}")
         elif not exact and got not in [want, *versions.get(file, ())]:
             text = (
                 f"{file}: expected one of the oracle's {counted(len(versions.get(file, ())), 'version')}, got {got!r}"
             )
-            yield Breach(text, batch.id, None, None)
+            yield batch.breach(text)
 
 
 def _has_digest(trace: Trace) -> bool:

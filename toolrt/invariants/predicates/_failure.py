@@ -21,8 +21,8 @@ from toolrt.events import (
     ProgressSent,
     ToolEffect,
 )
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["RETURNS", "SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
@@ -54,7 +54,7 @@ def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             for call, outcome in batch.outcomes():
                 if outcome in _CUT and call.cancelled is None:
                     text = f"the batch was not cancelled, expected the call to go its way, got {outcome}"
-                    yield Breach(text, batch.id, call.index, call.settled[-1].seq)
+                    yield call.breach(text, call.settled[-1])
         for event in batch.stopped:
             yield from _stop(batch, event)
         for call, outcome in batch.outcomes():
@@ -67,38 +67,35 @@ def _stop(batch: BatchStory, event: TraceEvent) -> Iterator[Breach]:
         yield Breach("stopped by a call that was never submitted", batch.id, event.fields["by"], event.seq)
         return
     if stopper.outcome not in (*_STOPPING, "skipped"):
-        text = f"stopped by a call that did not fail: {stopper.outcome}"
-        yield Breach(text, batch.id, stopper.index, event.seq)
+        yield stopper.breach(f"stopped by a call that did not fail: {stopper.outcome}", event)
     if stopper.ticket is not None and not stopper.stops:
-        yield Breach("stopped by a call whose tool does not ask for it", batch.id, stopper.index, event.seq)
+        yield stopper.breach("stopped by a call whose tool does not ask for it", event)
     for call in batch.calls.values():
         if call.index > stopper.index and call.started is not None and not call.reads_only:
             text = f"call {stopper.index} stopped the batch; expected no later call with effects to start"
-            yield Breach(text, batch.id, call.index, call.started.seq)
+            yield call.breach(text, call.started)
 
 
 def _skip(batch: BatchStory, call: CallStory, outcome: str) -> Iterator[Breach]:
     stop = batch.stopped_by(call.index)
     if outcome == "skipped":
         if stop is None:
-            text = "skipped, although no earlier call stopped the batch"
-            yield Breach(text, batch.id, call.index, call.settled[-1].seq)
+            yield call.breach("skipped, although no earlier call stopped the batch", call.settled[-1])
         else:
             error = str(call.settled[-1].fields.get("error"))
             stops = [event.fields["by"] for event in batch.stopped if event.fields["by"] < call.index]
             if not any(f"call {by}" in error for by in stops):
-                text = f"expected its error to name call {stops[0]}, got {error!r}"
-                yield Breach(text, batch.id, call.index, call.settled[-1].seq)
+                yield call.breach(f"expected its error to name call {stops[0]}, got {error!r}", call.settled[-1])
     elif stop is not None and batch.left is not None and outcome != "not_started":
         # A call that was already told to the reader keeps its answer.
         told = call.result_delivered and call.result_delivered[0].seq < stop.seq
         if not told and not (batch.cancelled_at < stop.seq):
             text = f"call {stop.fields['by']} stopped the batch; expected skipped, got {outcome}"
-            yield Breach(text, batch.id, call.index, call.settled[-1].seq)
+            yield call.breach(text, call.settled[-1])
     has_stopped = any(event.fields["by"] <= call.index for event in batch.stopped)
     if outcome in _STOPPING and call.stops and not has_stopped and batch.cancelled is None:
         text = f"its tool stops the batch when it fails, and it ended as {outcome}; expected a stop"
-        yield Breach(text, batch.id, call.index, call.settled[-1].seq)
+        yield call.breach(text, call.settled[-1])
 
 
 @told(10, "cancel_truthful", "Cancel is prompt and truthful.")
@@ -108,28 +105,27 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         for call, outcome in batch.outcomes():
             last = call.settled[-1]
             if outcome == "interrupted" and call.started is None:
-                yield Breach("interrupted, although it never started", batch.id, call.index, last.seq)
+                yield call.breach("interrupted, although it never started", last)
             if outcome == "interrupted" and call.again is None and call.ended is not None and call.ended.seq < last.seq:
-                text = "interrupted, although its tool had returned; expected ok or error"
-                yield Breach(text, batch.id, call.index, last.seq)
+                yield call.breach("interrupted, although its tool had returned; expected ok or error", last)
             elif outcome in _NEVER_RETURNED and _returned(call):
                 text = f"its tool had returned, or raised an error; expected ok or error, got {outcome}"
-                yield Breach(text, batch.id, call.index, last.seq)
+                yield call.breach(text, last)
             if outcome == "interrupted" and _may_finish(call) and str(last.fields.get("error")).startswith(_CUT_SHORT):
                 text = "interrupted, although its tool asks to finish; expected the cancel to wait for it"
-                yield Breach(text, batch.id, call.index, last.seq)
+                yield call.breach(text, last)
             if outcome == "not_started" and call.started is not None:
-                yield Breach("said not to have started, and it had", batch.id, call.index, last.seq)
+                yield call.breach("said not to have started, and it had", last)
         if batch.cancelled is not None:
             yield from _after_cancel(batch, batch.cancelled, story.virtual)
             if story.virtual:
                 for call in batch.calls.values():
-                    yield from _slow_to_end(batch, call, batch.cancelled)
+                    yield from _slow_to_end(call, batch.cancelled)
         for call in batch.calls.values():
             if call.cancelled is not None:
-                yield from _after_cancel_alone(batch, call, call.cancelled)
+                yield from _after_cancel_alone(call, call.cancelled)
                 if story.virtual:
-                    yield from _slow_to_end(batch, call, call.cancelled)
+                    yield from _slow_to_end(call, call.cancelled)
         yield from _after_leaving(batch)
         yield from _after_cancel_around(batch, story.virtual)
 
@@ -146,22 +142,20 @@ def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
                 if call.started is not None and call.started.seq > cancelled.seq:
                     what = f"call {around.index} of " if cancelled is around.cancelled else ""
                     text = f"started after {what}batch {around.batch.id}, inside which it runs, was cancelled"
-                    yield Breach(text, batch.id, call.index, call.started.seq)
+                    yield call.breach(text, call.started)
                 elif virtual:
-                    yield from _slow_to_end(batch, call, cancelled)
+                    yield from _slow_to_end(call, cancelled)
 
 
-def _after_cancel_alone(batch: BatchStory, call: CallStory, cancelled: TraceEvent) -> Iterator[Breach]:
+def _after_cancel_alone(call: CallStory, cancelled: TraceEvent) -> Iterator[Breach]:
     """A cancel of one call comes before its result, and keeps it from starting."""
     first = call.settled[0] if call.settled else None
     if first is not None and first.seq < cancelled.seq:
-        text = f"cancelled when it was {first.fields['outcome']}; expected that to be kept"
-        yield Breach(text, batch.id, call.index, cancelled.seq)
+        yield call.breach(f"cancelled when it was {first.fields['outcome']}; expected that to be kept", cancelled)
     if call.started is None and first is not None and first.fields["outcome"] != "not_started":
-        text = f"cancelled before it started; expected not_started, got {first.fields['outcome']}"
-        yield Breach(text, batch.id, call.index, first.seq)
+        yield call.breach(f"cancelled before it started; expected not_started, got {first.fields['outcome']}", first)
     if call.started is not None and call.started.seq > cancelled.seq:
-        yield Breach("started after it was cancelled", batch.id, call.index, call.started.seq)
+        yield call.breach("started after it was cancelled", call.started)
 
 
 def _may_finish(call: CallStory) -> bool:
@@ -187,27 +181,27 @@ def _after_cancel(batch: BatchStory, cancelled: TraceEvent, virtual: bool) -> It
     for call in batch.calls.values():
         settled = call.settled[0] if call.settled else None
         if call.started is not None and call.started.seq > cancelled.seq:
-            yield Breach("started after the batch was cancelled", batch.id, call.index, call.started.seq)
+            yield call.breach("started after the batch was cancelled", call.started)
         if settled is None:
             continue
         outcome = settled.fields["outcome"]
         if settled.seq < cancelled.seq:
             if call.outcome not in (outcome, "skipped"):
                 text = f"settled as {outcome} before the cancel, expected that to be kept, got {call.outcome}"
-                yield Breach(text, batch.id, call.index, call.settled[-1].seq)
+                yield call.breach(text, call.settled[-1])
             if outcome in _CUT and call.cancelled is None:
-                yield Breach(f"{outcome} before the batch was cancelled", batch.id, call.index, settled.seq)
+                yield call.breach(f"{outcome} before the batch was cancelled", settled)
         elif call.started is None and not batch.stopped:
             if outcome != "not_started":
                 text = f"never started when the batch was cancelled; expected not_started, got {outcome}"
-                yield Breach(text, batch.id, call.index, settled.seq)
+                yield call.breach(text, settled)
             late = call.submitted is not None and settled.time > max(cancelled.time, call.submitted.time)
             if virtual and late:
                 text = f"expected its answer at the cancel, {cancelled.time:g} s, got it at {settled.time:g} s"
-                yield Breach(text, batch.id, call.index, settled.seq)
+                yield call.breach(text, settled)
 
 
-def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: TraceEvent) -> Iterator[Breach]:
+def _slow_to_end(call: CallStory, cancelled: TraceEvent) -> Iterator[Breach]:
     """A call that ran on, in virtual time, though nothing says that it may."""
     if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
         return
@@ -217,7 +211,7 @@ def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: TraceEvent) -> I
     late = call.started.seq < cancelled.seq < over.seq and over.time > cancelled.time
     if late and not _takes_its_time(call):
         text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
-        yield Breach(f"{text} {over.time:g} s", batch.id, call.index, over.seq)
+        yield call.breach(f"{text} {over.time:g} s", over)
 
 
 def _after_leaving(batch: BatchStory) -> Iterator[Breach]:
@@ -237,7 +231,7 @@ def _after_leaving(batch: BatchStory) -> Iterator[Breach]:
                 began[event.fields["file"]] = began.get(event.fields["file"], 0) + step
         for file, open_mutations in began.items():
             if open_mutations > 0:
-                yield Breach(f"{file}: a mutation had begun and never ended", batch.id, call.index, batch.left.seq)
+                yield call.breach(f"{file}: a mutation had begun and never ended", batch.left)
 
 
 #: What only running code of a batch does.
@@ -264,25 +258,24 @@ def timeout_own_time(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         for call in batch.calls.values():
             for settled in call.settled:
                 if settled.fields["outcome"] == "timed_out":
-                    yield from _timed_out(batch, call, settled, slack)
+                    yield from _timed_out(call, settled, slack)
             if story.virtual:
-                yield from _outlasted(batch, call)
+                yield from _outlasted(call)
     yield from _held_by_threads(story)
 
 
-def _timed_out(batch: BatchStory, call: CallStory, settled: TraceEvent, slack: float) -> Iterator[Breach]:
+def _timed_out(call: CallStory, settled: TraceEvent, slack: float) -> Iterator[Breach]:
     if call.started is None:
-        yield Breach("timed out, although it never started", batch.id, call.index, settled.seq)
+        yield call.breach("timed out, although it never started", settled)
         return
     timeout, ran = call.started.fields.get("timeout"), settled.time - call.started.time
     if "timeout" in call.started.fields and timeout is None:
-        yield Breach("timed out, and it has no timeout", batch.id, call.index, settled.seq)
+        yield call.breach("timed out, and it has no timeout", settled)
     elif timeout is not None and ran < timeout * (1 - slack) - slack:
-        text = f"timed out after {ran:g} s of its own execution, its timeout is {timeout:g} s"
-        yield Breach(text, batch.id, call.index, settled.seq)
+        yield call.breach(f"timed out after {ran:g} s of its own execution, its timeout is {timeout:g} s", settled)
 
 
-def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Breach]:
+def _outlasted(call: CallStory) -> Iterator[Breach]:
     """A call that is still unanswered when its timeout has passed."""
     timeout = None if call.started is None else call.started.fields.get("timeout")
     over = call.over
@@ -290,8 +283,7 @@ def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Breach]:
         return
     ran = over.time - call.started.time
     if ran > timeout * (1 + 1e-9) + 1e-9 and not _takes_its_time(call):
-        text = f"ran for {ran:g} s and its timeout is {timeout:g} s; expected timed_out then"
-        yield Breach(text, batch.id, call.index, over.seq)
+        yield call.breach(f"ran for {ran:g} s and its timeout is {timeout:g} s; expected timed_out then", over)
 
 
 def _held_by_threads(story: TraceStory) -> Iterator[Breach]:
@@ -309,4 +301,4 @@ def _held_by_threads(story: TraceStory) -> Iterator[Breach]:
                 after = other.ticket is not None and call.ticket is not None and other.ticket.seq > call.ticket.seq
                 if after and other.started is not None and other.started.seq < ended and other.conflicts_with(call):
                     text = f"started while the thread of call {call.index}, which it conflicts with, ran on"
-                    yield Breach(text, batch.id, other.index, other.started.seq)
+                    yield other.breach(text, other.started)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants.predicates._story import TraceStory, story_of
+from toolrt.invariants.predicates._story import Breach, TraceStory, story_of
 from toolrt.trace import Trace
 
-__all__ = ["Breach", "Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
+__all__ = ["Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
 
 
 class LawVerdict(enum.StrEnum):
@@ -125,15 +125,6 @@ class Law:
     ) -> Violation:
         """A violation of this law, with its `detail`: where it is (`batch`, `call`, `seq`), as far as that is known."""
         return Violation(self.name, self.sentence, detail, batch, call, seq)
-
-
-class Breach(NamedTuple):
-    """What a law of ours finds: the particulars of a `Violation`."""
-
-    detail: str
-    batch: str | None = None
-    call: int | None = None
-    seq: int | None = None
 
 
 def told(

@@ -12,8 +12,8 @@ from itertools import chain
 import attrs
 
 from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.invariants.serial import conflict
 from toolrt.trace import Trace, TraceEvent
 
@@ -70,7 +70,7 @@ def _in_order_of_claims(batch: BatchStory) -> Iterator[Breach]:
                 if _meets(call, other):
                     what = "beside" if other.index in running else "after"
                     text = f"its claims conflict with those of call {other.index}: expected call order, it started"
-                    yield Breach(f"{text} {what} that one", batch.id, call.index, event.seq)
+                    yield call.breach(f"{text} {what} that one", event)
             insort(started, call.index)
             running[call.index] = call
 
@@ -193,7 +193,7 @@ def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[B
                 alone, beside = (call, other) if call.excludes(other) else (other, call)
                 if alone.excludes(beside):
                     text = f"call {alone.index} runs alone: expected nothing beside it, got call {beside.index}"
-                    yield Breach(text, batch.id, call.index, event.seq)
+                    yield call.breach(text, event)
             running[_where(event)] = call
             if call.may_exclude:
                 lonely[_where(event)] = call
@@ -228,4 +228,4 @@ def _outside_of(parent: CallStory) -> Iterator[Breach]:
                 continue
             if call.started.seq < began or ((call.ended is None or call.ended.seq > ended) and ended != NEVER):
                 text = f"expected it to run inside call {parent.index} of batch {parent.batch.id}, which opened it"
-                yield Breach(text, batch.id, call.index, call.started.seq)
+                yield call.breach(text, call.started)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from toolrt._plain import counted
 from toolrt.events import ProgressDelivered, ProgressSent
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.order import PROGRESS_BOUND
 from toolrt.trace import Trace, TraceEvent
 
@@ -24,21 +24,20 @@ def progress_at_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     for batch in story.batches:
         for call in batch.calls.values():
             if call.sent or call.progress_delivered:
-                yield from _sent(batch, call)
+                yield from _sent(call)
                 yield from _delivered(batch, call, story.virtual)
         yield from _dropped_in_need(batch)
 
 
-def _sent(batch: BatchStory, call: CallStory) -> Iterator[Breach]:
+def _sent(call: CallStory) -> Iterator[Breach]:
     settled = call.settled[0].seq if call.settled else NEVER
     for number, event in enumerate(call.sent):
         if event.fields["number"] != number:
-            text = f"expected message {number} next, the tool sent {event.fields['number']}"
-            yield Breach(text, batch.id, call.index, event.seq)
+            yield call.breach(f"expected message {number} next, the tool sent {event.fields['number']}", event)
         if call.started is None or event.seq < call.started.seq:
-            yield Breach("progress of a call that had not started", batch.id, call.index, event.seq)
+            yield call.breach("progress of a call that had not started", event)
         if event.seq > settled and event.fields["accepted"]:
-            yield Breach("progress was accepted after the result was fixed", batch.id, call.index, event.seq)
+            yield call.breach("progress was accepted after the result was fixed", event)
 
 
 def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Breach]:
@@ -49,17 +48,16 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Br
         number = event.fields["number"]
         source = accepted.get(number)
         if source is None or source.seq > event.seq:
-            yield Breach(f"message {number} was delivered, and not accepted before", batch.id, call.index, event.seq)
+            yield call.breach(f"message {number} was delivered, and not accepted before", event)
         elif virtual:
             ask = batch.ask_before(event.seq)
             if event.time > max(event.time if ask is None else ask.time, source.time):
                 text = f"message {number} was sent at {source.time:g} s to a reader that waited, delivered at"
-                yield Breach(f"{text} {event.time:g} s", batch.id, call.index, event.seq)
+                yield call.breach(f"{text} {event.time:g} s", event)
         if number <= before:
-            text = f"expected messages in order, got {number} after {before}"
-            yield Breach(text, batch.id, call.index, event.seq)
+            yield call.breach(f"expected messages in order, got {number} after {before}", event)
         if event.seq > result:
-            yield Breach(f"message {number} was delivered after the result", batch.id, call.index, event.seq)
+            yield call.breach(f"message {number} was delivered after the result", event)
         before = max(before, number)
     # A reader may come for the results when the batch is over; progress is not kept for it.
     if result < batch.left_at:
@@ -67,14 +65,13 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Br
         missing = [number for number, event in accepted.items() if number not in seen and event.seq < result]
         if missing:
             text = f"expected accepted messages before the result, {missing} were not delivered by then"
-            yield Breach(text, batch.id, call.index, call.result_delivered[0].seq)
+            yield call.breach(text, call.result_delivered[0])
     dropped = None if batch.left is None else batch.left.fields.get("dropped")
     if dropped is not None and batch.left is not None and call.index < len(dropped):
         want = len(call.sent) - len(call.progress_delivered)
         if dropped[call.index] != want:
             sent = counted(len(call.sent), "message")
-            text = f"never delivered: {want} of {sent}, the result counts {dropped[call.index]}"
-            yield Breach(text, batch.id, call.index, batch.left.seq)
+            yield call.breach(f"never delivered: {want} of {sent}, the result counts {dropped[call.index]}", batch.left)
 
 
 def _dropped_in_need(batch: BatchStory) -> Iterator[Breach]:

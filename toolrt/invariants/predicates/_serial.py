@@ -23,8 +23,8 @@ from typing import Any
 
 from toolrt.events import BatchOpened, ModifierApplied
 from toolrt.invariants.predicates._equality import compared_results
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import BatchStory, CallStory, LaneStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import BatchStory, Breach, CallStory, LaneStory, TraceStory
 from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import STATE_KEY
 from toolrt.trace import Trace, TraceEvent, plain
@@ -69,7 +69,7 @@ def same_as_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         for file in sorted({*files, *want}):
             if files.get(file) != want.get(file):
                 text = f"{file}: the serial run leaves {want.get(file)!r}, got {files.get(file)!r}"
-                yield Breach(text, batch.id, None, None)
+                yield batch.breach(text)
 
 
 def _refuses_children(batch: BatchStory) -> bool:
@@ -87,8 +87,7 @@ def _states(batch: BatchStory, left: TraceEvent, want: Any, meant: _MeantDiffere
                 continue
             mine, theirs = here.get(name, "nothing"), there.get(name, "nothing")
             if mine != theirs:
-                text = f"state {name}: the serial run leaves {theirs!r}, got {mine!r}"
-                yield Breach(text, batch.id, None, left.seq)
+                yield batch.breach(f"state {name}: the serial run leaves {theirs!r}, got {mine!r}", left)
 
 
 class _MeantDifferences:

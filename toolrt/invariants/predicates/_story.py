@@ -14,6 +14,7 @@ import weakref
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import attrs
 
@@ -54,7 +55,7 @@ from toolrt.events import (
 from toolrt.model import EVERYTHING, Claim, Mode
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["NEVER", "BatchStory", "CallStory", "LaneStory", "TraceStory", "story_of"]
+__all__ = ["NEVER", "BatchStory", "Breach", "CallStory", "LaneStory", "TraceStory", "story_of"]
 
 #: Later than every event of a trace.
 NEVER = 1 << 62
@@ -64,6 +65,15 @@ _PRESENT = Claim(("present",), Mode.READ)
 
 #: What only finished calls carry: the tool returned, raised, or ran out of time.
 RETURNED = ("ok", "error")
+
+
+class Breach(NamedTuple):
+    """What a law of ours finds: the particulars of a `Violation`."""
+
+    detail: str
+    batch: str | None = None
+    call: int | None = None
+    seq: int | None = None
 
 
 @attrs.define
@@ -100,6 +110,10 @@ class CallStory:
     #: The sub-batches that its tool opened.
     sub_batches: list[BatchStory] = attrs.field(factory=list, repr=False)
     _claims: tuple[Claim, ...] | None = None
+
+    def breach(self, detail: str, event: TraceEvent | None = None) -> Breach:
+        """What a law finds of it, shown by an event."""
+        return Breach(detail, self.batch.id, self.index, None if event is None else event.seq)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -258,6 +272,10 @@ class BatchStory:
     stops_from: int | None = None
     #: The call inside which it runs; None for a batch that no tool opened.
     parent: CallStory | None = attrs.field(default=None, repr=False)
+
+    def breach(self, detail: str, event: TraceEvent | None = None) -> Breach:
+        """What a law finds of it, and of no call alone, shown by an event."""
+        return Breach(detail, self.id, None, None if event is None else event.seq)
 
     @property
     def owner(self) -> str | None:

@@ -19,8 +19,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolrt.invariants.predicates._law import Breach, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
+from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.model import EVERYTHING, WRITE, Claim
 from toolrt.trace import Trace, TraceEvent
 
@@ -165,7 +165,7 @@ def _asked_at_once(batch: BatchStory) -> Iterator[Breach]:
     for call in batch.calls.values():
         if call.asked is not None and call.ticket is not None and call.asked.time > call.ticket.time:
             text = f"expected approval to be asked at {call.ticket.time:g} s with the lane, got {call.asked.time:g} s"
-            yield Breach(text, batch.id, call.index, call.asked.seq)
+            yield call.breach(text, call.asked)
 
 
 def _by_ticket(family: list[CallStory]) -> Iterator[tuple[int, CallStory]]:
@@ -425,4 +425,4 @@ class _Watch:
             return
         for lane, unfinished in self._living.items():
             if unfinished == 0 and (self._sealed or self._unticketed):
-                yield Breach(f"expected lane {lane} to end, every call of it has", batch.id)
+                yield batch.breach(f"expected lane {lane} to end, every call of it has")
