@@ -48,7 +48,7 @@ class Tape:
         self.batch = batch
         self.raw: list[Any] = []
         self.step = 0 if virtual else None
-        self.results: list[dict[str, Any]] = []
+        self._results: dict[str, list[dict[str, Any]]] = {}
         self.meta: dict[str, Any] = {"ended": "returned"}
         self.notes: dict[str, Any] = {}
         self.lane = 0
@@ -57,6 +57,29 @@ class Tape:
     def event(self, kind: str, **fields: Any) -> None:
         """Any event of the batch."""
         self.raw.append((self.step, self.now, "main", kind, {"batch": self.batch, **fields}))
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """What each call of the batch has been answered."""
+        return self._results.setdefault(self.batch, [])
+
+    def inside(self, number: int = 1) -> None:
+        """What follows is of this sub-batch of call 0, which opens it."""
+        self.batch = f"b/0.{number}"
+        if self.batch not in self._results:
+            self._results[self.batch] = []
+            self.event("batch.opened", policy="by_claims", limit=10, state=EMPTY, parent=["b", 0])
+
+    def outside(self) -> None:
+        """What follows is of the batch itself."""
+        self.batch = "b"
+
+    def ready(self, *calls: int) -> None:
+        """Calls are submitted, and have tickets that do not conflict."""
+        self.submit(*calls)
+        self.begin(*calls)
+        for call in calls:
+            self.take(call, f"write:a{call}")
 
     def wait(self, seconds: float) -> None:
         """Time moves."""
@@ -231,6 +254,16 @@ class Tape:
         self.start(0, 1)
         self.wait(1)
         self.done(0, 1)
+
+    def parent(self, interrupt: str = "cancel") -> None:
+        """Call 0 runs and has opened a sub-batch, of which is what follows; call 1 may run beside it."""
+        self.submit(0, 1)
+        self.seal()
+        self.begin(0, 1)
+        self.take(0, "write:a")
+        self.take(1, "write:b")
+        self.start(0, interrupt=interrupt)
+        self.inside()
 
     def stopping(self) -> None:
         """A call that stops the batch has failed; a reader beside it runs, a writer behind it waits."""

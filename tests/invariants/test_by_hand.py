@@ -20,6 +20,11 @@ def case(fact: str, script: str, **speaks: str | Sequence[str]) -> Any:
     return pytest.param(script, speaks, id=fact)
 
 
+def in_the_middle(fact: str, script: str, **speaks: str | Sequence[str]) -> Any:
+    """A trace that ends before its batches do, which law 13 says of it."""
+    return case(fact, script, batch_ends="expected the batch to be left", **speaks)
+
+
 ANSWERS = [
     case("everything in its place", "two; both; hand 0 1; merge; ask; merge_delivered; ask; leave"),
     case("a result is missing", "two; both; merge; forget; leave", answered_once="expected 2 results"),
@@ -413,6 +418,71 @@ ENDS = [
     case("a batch is not left", "running; done 0", batch_ends="[1]"),
 ]
 
+#: A child of call 0 runs when call 1 has changed the file.
+BEHIND = "parent; ready 0; start 0; outside; start 1; mutate 1 b; inside; "
+CHILD_BEHIND = "f: expected mutations by call_index, got one by call 0 after call 1"
+SHIELDED = (
+    "submit 0; begin 0; take 0; start 0 timeout=1.0; inside; start 0 interrupt=cancel;"
+    "event tool.effect call=0 effect=shield; outside; wait 3; settle 0 timed_out"
+)
+
+INSIDE = [
+    in_the_middle(
+        "a child outlives its parent",
+        "parent; ready 0; start 0; outside; settle 0; end 0; inside; done 0",
+        exclusive_alone="inside call 0 of batch b",
+        no_needless_wait="",
+    ),
+    in_the_middle(
+        "two sub-batches of one call are one set of calls, and their parent is no overlap",
+        "parent; ready 0; start 0; inside 2; take 0 shared=False; start 0",
+        exclusive_alone=["call 0 runs alone: expected nothing beside it, got call 0"],
+        no_needless_wait="",
+    ),
+    in_the_middle(
+        "a child changes a file behind a later call", BEHIND + "mutate 0 a", same_file_in_call_order=[CHILD_BEHIND]
+    ),
+    in_the_middle(
+        "a child reads a file behind a later call",
+        BEHIND + "read 0 b",
+        same_file_in_call_order="expected not to see the mutation by call 1",
+    ),
+    *(
+        in_the_middle(
+            f"two running children and another call, of {limit}",
+            f"tape limit={limit}; parent; outside; start 1; inside; ready 0 1; start 0 1",
+            **more,
+        )
+        for limit, more in ((1, {"no_needless_wait": "at most"}), (2, {"no_needless_wait": "at most"}), (3, {}))
+    ),
+    *(
+        in_the_middle(
+            f"with {limit} slots: {started}{beside}",
+            f"tape limit={limit}; parent; ready 0 1; {started}{beside}; wait 1; outside; ask",
+            **more,
+        )
+        for limit, started, beside, more in (
+            (1, "", "outside", {"no_needless_wait": "expected it to run"}),
+            (2, "start 0; ", "outside; start 1", {}),
+            (3, "start 0; ", "outside; start 1", {"no_needless_wait": "expected it to run"}),
+            (3, "start 0 1; ", "outside; start 1", {}),
+        )
+    ),
+    *(
+        in_the_middle(
+            f"children go on behind a cancel, their parent says {interrupt}",
+            f"parent {interrupt}; ready 0 1; start 0 interrupt=cancel; outside; cancel; inside;"
+            "start 1 interrupt=cancel; wait 1; done 0 1",
+            **more,
+        )
+        for interrupt, more in (
+            ("cancel", {"cancel_truthful": ("started after batch b", "it went on until 1 s")}),
+            ("finish", {}),
+        )
+    ),
+    in_the_middle("a call ends when a child that shields itself has", SHIELDED),
+]
+
 CASES = [
     *ANSWERS,
     *ORDER_OF_RESULTS,
@@ -424,6 +494,7 @@ CASES = [
     *CANCELS,
     *TIMEOUTS,
     *ENDS,
+    *INSIDE,
 ]
 
 
