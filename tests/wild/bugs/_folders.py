@@ -24,6 +24,9 @@ class Bug:
         known: a public report or fix that names it, or "not found" when we found none.
         fixed: requirements with which the program passes; empty where no release does.
         options: keywords for `sim.explore`.
+        repair: kinds of constraint that are a right repair, each with the functions that it is about; empty where a
+            repair has to change what a step does.
+        repaired_by_maintainers: whether it is their repair, or an open pull request; else it is the report's.
     """
 
     name: str
@@ -35,6 +38,8 @@ class Bug:
     known: str
     fixed: tuple[str, ...]
     options: dict[str, object]
+    repair: tuple[str, ...]
+    repaired_by_maintainers: bool
 
     @property
     def folder(self) -> Path:
@@ -55,6 +60,8 @@ def bug(name: str) -> Bug:
         told["known"],
         tuple(told.get("fixed", ())),
         told.get("explore", {}),
+        tuple(told.get("repair", ())),
+        bool(told.get("fixed")) or told.get("pull_request", False),
     )
 
 

@@ -27,7 +27,8 @@ LONGEST_PAUSE = 20
 CONFIRMATIONS = 20
 
 
-def _program(one: Bug) -> ModuleType:
+def program_of(one: Bug) -> ModuleType:
+    """Import the program of a bug."""
     spec = importlib.util.spec_from_file_location(f"wild_{one.name.replace('-', '_')}", one.folder / "program.py")
     assert spec is not None
     assert spec.loader is not None
@@ -106,7 +107,7 @@ def _looped(one: Bug, once: Callable[[], object], runs: int, seconds: float) -> 
 def main(name: str, executions: int, seed: int) -> dict[str, object]:
     """Measure one bug."""
     one = bug(name)
-    module = _program(one)
+    module = program_of(one)
     random.seed(seed)
     library = one.library.split()[0]
     found: dict[str, object] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wild.bugs.__main__ import KEPT, PAGE, STRATEGIES, table
+from tests.wild.bugs.__main__ import KEPT, PAGE, STRATEGIES, table, told_table
 from tests.wild.bugs._folders import HERE, bug, bugs
 
 NAMES = [one.name for one in bugs()]
@@ -37,19 +37,29 @@ def test_folder_of_a_bug_is_whole(name: str) -> None:
     assert found["version"] == version
     assert found["confirmed"]["failures"] == found["confirmed"]["of"]
     assert any(found[strategy]["failures"] for strategy in STRATEGIES)
+    file = found["told"]["file"]
+    assert file["failed"] == file["runs"] == 20
+    assert file["is_the_bug"]
+    written = report.partition("```python\n")[2].partition("```")[0]
+    assert "Fails in 20 of 20 runs on plain Trio" in written
+    assert "toolrt" not in written
 
 
 def test_page_has_the_measured_table() -> None:
     """`python -m tests.wild.bugs --write` made it, and each folder has a row."""
     assert sorted(json.loads(KEPT.read_text())) == NAMES
     assert table(json.loads(KEPT.read_text())) in PAGE.read_text()
+    assert told_table(json.loads(KEPT.read_text())) in PAGE.read_text()
 
 
 @pytest.mark.process
 def test_quickest_bug_is_found_again(tmp_path: Path) -> None:
-    """In an environment of its own, by exploration and on plain Trio."""
+    """In an environment of its own, by exploration and on plain Trio; and its failure is written without toolrt."""
     command = [sys.executable, "-m", "tests.wild.bugs", "--executions", "60", "--cache", str(tmp_path), QUICKEST]
-    done = subprocess.run(command, cwd=HERE.parents[2], capture_output=True, text=True, timeout=120, check=False)
-    if "not installed:" in done.stderr:
-        pytest.skip("the packages of a bug could not be installed: " + done.stderr.strip()[-200:])
-    assert done.returncode == 0, done.stdout + done.stderr
+    for more in ([], ["--tell"]):
+        done = subprocess.run(
+            command + more, cwd=HERE.parents[2], capture_output=True, text=True, timeout=120, check=False
+        )
+        if "not installed:" in done.stderr:
+            pytest.skip("the packages of a bug could not be installed: " + done.stderr.strip()[-200:])
+        assert done.returncode == 0, done.stdout + done.stderr
