@@ -434,6 +434,305 @@ async def program():
     return got == ["ready", "item"]
 """,
     ),
+    "older answer is shown": (
+        [],
+        """
+async def search(box, query, hits):
+    box["asked"] = query
+    await trio.lowlevel.checkpoint()  # the server
+    for _ in range(hits):
+        await trio.lowlevel.checkpoint()
+    box["shown"] = query
+
+
+async def program():
+    box = {}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(search, box, "te", 1)
+        nursery.start_soon(search, box, "tea", 0)
+    return box["shown"] == box["asked"]
+""",
+    ),
+    "opened while it is closed": (
+        ["atomic acquire release"],
+        """
+class Shared:
+    def __init__(self):
+        self.users, self.is_open, self.broken = 0, False, False
+
+    async def acquire(self):
+        if self.users == 0:
+            await trio.lowlevel.checkpoint()
+            self.is_open = True
+        self.users += 1
+
+    async def release(self):
+        self.users -= 1
+        if self.users == 0:
+            await trio.lowlevel.checkpoint()
+            self.is_open = False
+
+
+async def use(shared):
+    await shared.acquire()
+    await trio.lowlevel.checkpoint()
+    if not shared.is_open:
+        shared.broken = True
+    await shared.release()
+
+
+async def program():
+    shared = Shared()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(use, shared)
+        nursery.start_soon(use, shared)
+    return not shared.broken
+""",
+    ),
+    "reserved for ever": (
+        ["shielded order"],
+        """
+class Stock:
+    def __init__(self):
+        self.free, self.reserved, self.sold = 1, 0, 0
+
+    async def order(self, begun):
+        self.free -= 1
+        self.reserved += 1
+        begun.set()
+        await trio.lowlevel.checkpoint()  # the payment
+        self.reserved -= 1
+        self.sold += 1
+
+
+async def program():
+    stock, begun = Stock(), trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stock.order, begun)
+        await begun.wait()
+        nursery.cancel_scope.cancel()
+    return stock.reserved == 0
+""",
+    ),
+    "two limits": (
+        ["lock_order upload", "lock_order download", "lock_order download upload", "atomic download upload"],
+        """
+async def upload(disk, network):
+    async with disk:
+        await trio.lowlevel.checkpoint()
+        async with network:
+            pass
+
+
+async def download(disk, network):
+    async with network:
+        async with disk:
+            pass
+
+
+async def program():
+    disk, network = trio.Semaphore(1), trio.Semaphore(1)
+    LOCKS[:] = disk, network
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(upload, disk, network)
+        nursery.start_soon(download, disk, network)
+    return True
+""",
+    ),
+    "ready before it is": (
+        ["before connect serve"],
+        """
+class Server:
+    def __init__(self):
+        self.ready, self.port = trio.Event(), None
+
+    async def serve(self):
+        self.ready.set()
+        await trio.lowlevel.checkpoint()  # binds
+        self.port = 80
+
+    async def connect(self, to):
+        await self.ready.wait()
+        to.append(self.port)
+
+
+async def program():
+    server, to = Server(), []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve)
+        nursery.start_soon(server.connect, to)
+    return to == [80]
+""",
+    ),
+    "a look in a helper": (
+        ["atomic buy"],
+        """
+class Shop:
+    def __init__(self):
+        self.left, self.sold = 1, []
+
+    def has_any(self):
+        return self.left > 0
+
+    def hand_out(self, name):
+        self.left -= 1
+        self.sold.append(name)
+
+    async def buy(self, name):
+        if self.has_any():
+            await trio.lowlevel.checkpoint()  # pays
+            self.hand_out(name)
+
+
+async def program():
+    shop = Shop()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(shop.buy, "ann")
+        nursery.start_soon(shop.buy, "bob")
+    return len(shop.sold) == 1
+""",
+    ),
+    "a sum over an await": (
+        ["atomic crawl"],
+        """
+class Crawler:
+    def __init__(self):
+        self.total = 0
+
+    async def size(self, page):
+        await trio.lowlevel.checkpoint()
+        return len(page)
+
+    async def crawl(self, page):
+        self.total += await self.size(page)
+
+
+async def program():
+    crawler = Crawler()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(crawler.crawl, "aa")
+        nursery.start_soon(crawler.crawl, "bbb")
+    return crawler.total == 5
+""",
+    ),
+    "handled twice": (
+        ["atomic work"],
+        """
+class Jobs:
+    def __init__(self, items):
+        self.items, self.next, self.handled = items, 0, []
+
+    async def work(self):
+        while self.next < len(self.items):
+            item = self.items[self.next]
+            await trio.lowlevel.checkpoint()
+            self.handled.append(item)
+            self.next += 1
+
+
+async def program():
+    jobs = Jobs(["a"])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(jobs.work)
+        nursery.start_soon(jobs.work)
+    return jobs.handled == ["a"]
+""",
+    ),
+    "closed by the first that is done": (
+        [],
+        """
+async def produce(send, item):
+    await send.send(item)
+    await send.aclose()
+
+
+async def program():
+    send, receive = trio.open_memory_channel(2)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(produce, send, "a")
+        nursery.start_soon(produce, send, "b")
+    return sorted([item async for item in receive]) == ["a", "b"]
+""",
+    ),
+    "a token that is refreshed twice": (
+        ["atomic request"],
+        """
+class Session:
+    def __init__(self):
+        self.token, self.valid, self.refused = 0, 1, 0
+
+    async def refresh(self):
+        await trio.lowlevel.checkpoint()
+        self.valid += 1
+        self.token = self.valid
+        return self.token
+
+    async def request(self):
+        token = self.token
+        if token != self.valid:
+            token = await self.refresh()
+        await trio.lowlevel.checkpoint()
+        if token != self.valid:
+            self.refused += 1
+
+
+async def program():
+    session = Session()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(session.request)
+        nursery.start_soon(session.request)
+    return session.refused == 0
+""",
+    ),
+    "a file while it is written": (
+        ["atomic read save"],
+        """
+async def save(disk, text):
+    disk["notes"] = ""
+    await trio.lowlevel.checkpoint()
+    disk["notes"] = text
+
+
+async def read(disk, seen):
+    seen.append(disk["notes"])
+
+
+async def program():
+    disk, seen = {"notes": "old"}, []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(save, disk, "new")
+        nursery.start_soon(read, disk, seen)
+    return seen in (["old"], ["new"])
+""",
+    ),
+    "used while it is evicted": (
+        ["atomic evict use"],
+        """
+class Cache:
+    def __init__(self):
+        self.entries, self.errors = {"a": {"open": True}}, 0
+
+    async def evict(self, key):
+        entry = self.entries[key]
+        entry["open"] = False
+        await trio.lowlevel.checkpoint()  # flushes
+        del self.entries[key]
+
+    async def use(self, key):
+        if key in self.entries:
+            entry = self.entries[key]
+            if not entry["open"]:
+                self.errors += 1
+
+
+async def program():
+    cache = Cache()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cache.evict, "a")
+        nursery.start_soon(cache.use, "a")
+    return cache.errors == 0
+""",
+    ),
 }
 
 
