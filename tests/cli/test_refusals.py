@@ -3,6 +3,7 @@
 import builtins
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,20 +60,24 @@ def test_response_of_another_kind_is_refused(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_response_that_does_not_exist_is_refused(refused: Callable[..., str], shop: Path, command: str) -> None:
-    """The reason is the system's."""
-    assert "No such file" in refused(command, shop / "absent.json", "--workspace", shop)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_response_that_is_a_directory_is_refused(refused: Callable[..., str], shop: Path, command: str) -> None:
-    """It is said what it is."""
-    assert "got a directory" in refused(command, shop, "--workspace", shop)
-
-
-def test_response_with_a_nul_in_its_name_is_refused(refused: Callable[..., str], shop: Path) -> None:
-    """Python's own refusal is a ValueError."""
-    assert "cannot be read" in refused("run", "a\0b", "--workspace", shop)
+@pytest.mark.parametrize(
+    ("named", "workspace", "why"),
+    [
+        ("{shop}/absent.json", "{shop}", "No such file"),
+        ("{shop}", "{shop}", "got a directory"),
+        ("a\0b", "{shop}", "cannot be read"),
+        ("{response}", "{shop}/absent", "expected a directory, got none"),
+        ("{response}", "{shop}/README.md", "got a file"),
+        ("{response}", "{shop}/circle", "expected a directory"),
+    ],
+)
+def test_name_of_something_else_is_refused(
+    refused: Callable[..., str], response: Path, shop: Path, command: str, named: str, workspace: str, why: str
+) -> None:
+    """It is said what stands there: no file, a directory, a file, a circle of links."""
+    (shop / "circle").symlink_to("circle")
+    given = named.format(shop=shop, response=response)
+    assert why in refused(command, given, "--workspace", workspace.format(shop=shop))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -108,31 +113,6 @@ def test_response_over_the_limit_on_standard_input_is_refused(toolrt: Any, shop:
     ended = toolrt.spawned("run", "-", "--workspace", shop, given=b" " * (_input.MAX_RESPONSE_BYTES + 1))
     assert (ended.code, ended.out) == (2, "")
     assert "larger than the limit" in ended.err
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_workspace_that_does_not_exist_is_refused(
-    refused: Callable[..., str], response: Path, shop: Path, command: str
-) -> None:
-    """And is not made."""
-    assert "expected a directory, got none" in refused(command, response, "--workspace", shop / "absent")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_workspace_that_is_a_file_is_refused(
-    refused: Callable[..., str], response: Path, shop: Path, command: str
-) -> None:
-    """It is said what it is."""
-    assert "got a file" in refused(command, response, "--workspace", shop / "README.md")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_workspace_that_is_a_circle_of_links_is_refused(
-    refused: Callable[..., str], response: Path, shop: Path, command: str
-) -> None:
-    """It leads nowhere."""
-    (shop / "circle").symlink_to("circle")
-    assert "expected a directory" in refused(command, response, "--workspace", shop / "circle")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -177,68 +157,64 @@ def test_unreadable_things_are_refused_for_an_unprivileged_user(tmp_path: Path, 
         assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--lanes", "by_luck"),
-        ("--limit", "0"),
-        ("--limit", "-3"),
-        ("--limit", "many"),
-        ("--limit", "1.5"),
-        ("--no-such-option",),
-        ("--format", "xml"),
-        ("--timeout", "0"),
-        ("--timeout", "-1"),
-        ("--timeout", "nan"),
-        ("--trace", "."),
-        ("--trace", "absent/trace.json"),
-        ("--trace", ""),
-        ("--dry-run", "--format", "anthropic"),
-        ("one argument too many",),
-    ],
-)
-def test_run_refuses_bad_options(
-    refused: Callable[..., str], response: Path, shop: Path, options: tuple[str, ...]
-) -> None:
-    """Before anything is run."""
-    refused("run", response, "--workspace", shop, *options)
+#: Options that mean nothing, or nothing together, as on a command line.
+BAD_OPTIONS = {
+    "run": """
+        --lanes by_luck
+        --limit 0
+        --limit -3
+        --limit many
+        --limit 1.5
+        --no-such-option
+        --format xml
+        --timeout 0
+        --timeout -1
+        --timeout nan
+        --trace .
+        --trace absent/trace.json
+        --trace ''
+        --dry-run --format anthropic
+        'one argument too many'
+    """,
+    "explore": """
+        --executions 0
+        --executions some
+        --executions 2.5
+        --seed x
+        --seconds 0
+        --seconds nan
+        --limit 0
+        --lanes by_luck
+        --save .
+        --save absent/failure.json
+        --strategy luck
+        --strategy dpor --seed 1
+        --preemptions 1
+        --strategy bounded --preemptions -1
+        --timeout 0
+        --timeout nan
+        --clock real --timeout 1
+        --clock explored
+        --clock-moves 1
+        --clock explored --timeout 1 --clock-moves 0
+        --cancel-at 7
+        --faults ENOENT
+        --faults-at-most 1
+        --faults EIO --faults-at-most 0
+        --step-limit 0
+    """,
+}
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ("--executions", "0"),
-        ("--executions", "some"),
-        ("--executions", "2.5"),
-        ("--seed", "x"),
-        ("--seconds", "0"),
-        ("--seconds", "nan"),
-        ("--limit", "0"),
-        ("--lanes", "by_luck"),
-        ("--save", "."),
-        ("--save", "absent/failure.json"),
-        ("--strategy", "luck"),
-        ("--strategy", "dpor", "--seed", "1"),
-        ("--preemptions", "1"),
-        ("--strategy", "bounded", "--preemptions", "-1"),
-        ("--timeout", "0"),
-        ("--timeout", "nan"),
-        ("--clock", "real", "--timeout", "1"),
-        ("--clock", "explored"),
-        ("--clock-moves", "1"),
-        ("--clock", "explored", "--timeout", "1", "--clock-moves", "0"),
-        ("--cancel-at", "7"),
-        ("--faults", "ENOENT"),
-        ("--faults-at-most", "1"),
-        ("--faults", "EIO", "--faults-at-most", "0"),
-        ("--step-limit", "0"),
-    ],
+    ("command", "options"),
+    [(command, line.strip()) for command, text in BAD_OPTIONS.items() for line in text.strip().splitlines()],
 )
-def test_explore_refuses_bad_options(
-    refused: Callable[..., str], response: Path, shop: Path, options: tuple[str, ...]
+def test_bad_options_are_refused(
+    refused: Callable[..., str], response: Path, shop: Path, command: str, options: str
 ) -> None:
     """Before anything is run."""
-    refused("explore", response, "--workspace", shop, *options)
+    refused(command, response, "--workspace", shop, *shlex.split(options))
 
 
 def test_explore_refuses_to_save_into_the_workspace(refused: Callable[..., str], response: Path, shop: Path) -> None:
