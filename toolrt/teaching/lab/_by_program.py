@@ -30,8 +30,8 @@ _SCHEDULES = 300
 _STEP_LIMIT = 1_000
 
 
-class _Failed(Exception):
-    """An execution has gone wrong: the rest of them need not be run."""
+class _Failed(BaseException):
+    """An execution has gone wrong: the rest need not be run.  An `Exception` counts for the error of the execution."""
 
 
 def tried(what: str, *programs: Program, most: int = _SCHEDULES) -> Finding:

@@ -91,8 +91,8 @@ def collect(
     return Collected(report, executions)
 
 
-class _FirstFailure(Exception):
-    """The first failing execution has come."""
+class _FirstFailure(BaseException):
+    """The first failing execution has come.  An `Exception` of a check counts for the error of its execution."""
 
     def __init__(self, ran: int) -> None:
         self.ran = ran
