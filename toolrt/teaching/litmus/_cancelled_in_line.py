@@ -48,10 +48,7 @@ async def _cancelled_in_line() -> str:
                 log.set(log.get() + name)
                 await checkpoint()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(take, "a", trio.CancelScope())
-        nursery.start_soon(take, "b", scope)
-        nursery.start_soon(one_step(scope.cancel))
+    await together((take, "a", trio.CancelScope()), (take, "b", scope), one_step(scope.cancel))
     return "a got it" if "a" in log.get() else "lost"
 
 
@@ -80,11 +77,7 @@ def _notified_and_cancelled(passes_on: bool) -> Program:
                 changed.notify()
                 await checkpoint()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(go_through, scope)
-            nursery.start_soon(go_through, trio.CancelScope())
-            nursery.start_soon(open_it)
-            nursery.start_soon(one_step(scope.cancel))
+        await together((go_through, scope), (go_through, trio.CancelScope()), open_it, one_step(scope.cancel))
         return "the other is through"
 
     return program

@@ -40,11 +40,7 @@ def _two_readers_two_writers() -> Program:
             await checkpoint()
             seen[who + " second"] = other.get()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(one_step(write), x)
-            nursery.start_soon(one_step(write), y)
-            nursery.start_soon(look, "a", x, y)
-            nursery.start_soon(look, "b", y, x)
+        await together((one_step(write), x), (one_step(write), y), (look, "a", x, y), (look, "b", y, x))
         return seen["a first"], seen["a second"], seen["b first"], seen["b second"]
 
     return program
@@ -70,9 +66,7 @@ def _pair(does_first: str, does_second: str) -> Program:
             await checkpoint()
             act(who, second)
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(run, "a", does_first)
-            nursery.start_soon(run, "b", does_second)
+        await together((run, "a", does_first), (run, "b", does_second))
         return tuple(seen.values()) if len({who[0] for who in seen}) == 1 else tuple(seen[who] for who in sorted(seen))
 
     return program
@@ -196,9 +190,7 @@ def _mutual_exclusion(doors: str, tries: int = 2) -> Program:
             wants[own].set(False)
             said[own] = "entered"
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(enter, 0)
-            nursery.start_soon(enter, 1)
+        await together((enter, 0), (enter, 1))
         if 2 in overlaps:
             return "both inside"
         return f"{list(said.values()).count('entered')} entered"
@@ -219,9 +211,7 @@ async def _both_give_way() -> str:
             entered.append(own)
         wants[own].set(False)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(enter, 0)
-        nursery.start_soon(enter, 1)
+    await together((enter, 0), (enter, 1))
     return f"{len(entered)} entered"
 
 

@@ -70,10 +70,7 @@ def _shared_out(clones: bool) -> Program:
             async for item in receive:
                 got.append(item)
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(put, send.clone() if clones else send, "a")
-            nursery.start_soon(put, send, "b")
-            nursery.start_soon(take)
+        await together((put, send.clone() if clones else send, "a"), (put, send, "b"), take)
         return ", ".join(["".join(sorted(got)), *said])
 
     return program
@@ -121,9 +118,7 @@ async def _ask_each_other() -> str:
         await to.send("how are you?")
         await own.receive()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, to_b, for_a)
-        nursery.start_soon(ask, to_a, for_b)
+    await together((ask, to_b, for_a), (ask, to_a, for_b))
     return "both asked"
 
 
@@ -132,9 +127,7 @@ async def _first_failure() -> None:
         await checkpoint()
         raise error
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(fail, KeyError("a"))
-        nursery.start_soon(fail, IndexError("b"))
+    await together((fail, KeyError("a")), (fail, IndexError("b")))
 
 
 async def _failure_while_cleaning_up() -> str:
@@ -151,9 +144,7 @@ async def _failure_while_cleaning_up() -> str:
 
     names: list[str] = []
     try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(fail)
-            nursery.start_soon(clean_up)
+        await together(fail, clean_up)
     except* (KeyError, IndexError) as group:
         names += [type(error).__name__ for error in group.exceptions]
     return " and ".join(sorted(names))
@@ -202,9 +193,7 @@ async def _order_of_tasks() -> str:
     def note(name: str) -> None:
         log.set(log.get() + name)
 
-    async with trio.open_nursery() as nursery:
-        for name in "abc":
-            nursery.start_soon(one_step(note), name)
+    await together(*((one_step(note), name) for name in "abc"))
     return log.get()
 
 

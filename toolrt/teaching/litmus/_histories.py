@@ -144,9 +144,7 @@ def _slot(loses: bool) -> Program:
                 scope.cancel()
 
             await history.call(put, 1)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(history.call, get)
-                nursery.start_soon(cancel)
+            await together((history.call, get), cancel)
         await history.run(lambda: history.call(get))
         return history
 

@@ -127,11 +127,11 @@ def one_step(do: Callable[_Arguments, object]) -> Callable[_Arguments, Awaitable
     return task
 
 
-async def together(*tasks: Callable[[], Awaitable[object]]) -> None:
-    """Run each in a task of its own, and return when all have ended."""
+async def together(*tasks: Callable[[], Awaitable[object]] | tuple[Any, ...]) -> None:
+    """Run each in a task of its own, and return when all have ended: a function, or one with its arguments."""
     async with trio.open_nursery() as nursery:
         for task in tasks:
-            nursery.start_soon(task)
+            nursery.start_soon(*(task if isinstance(task, tuple) else (task,)))
 
 
 def orders(*steps: int) -> Count:

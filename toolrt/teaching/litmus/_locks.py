@@ -38,9 +38,7 @@ async def _two_locks() -> str:
             async with target:
                 moved.set(moved.get() + 1)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(move, a, b)
-        nursery.start_soon(move, b, a)
+    await together((move, a, b), (move, b, a))
     return "moved both"
 
 
@@ -97,9 +95,7 @@ async def _order_of_waiting() -> str:
         async with lock:
             got.append(name)
 
-    async with trio.open_nursery() as nursery:
-        for name in "abc":
-            nursery.start_soon(take, name)
+    await together(*((take, name) for name in "abc"))
     return "as asked" if asked == got else "overtaken"
 
 
@@ -182,9 +178,7 @@ def _polite(tries: int) -> Program:
                 spoons[own].release()
                 return
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(eat, 0)
-            nursery.start_soon(eat, 1)
+        await together((eat, 0), (eat, 1))
         return f"{len(ate)} ate"
 
     return program

@@ -117,7 +117,7 @@ async def _last_word(shared: _Shared) -> None:
     async def say(word: str) -> None:  # noqa: ASYNC124  a task is one step
         said.set(word)
 
-    await together(lambda: say("yes"), lambda: say("no"))
+    await together((say, "yes"), (say, "no"))
 
 
 #: Programs with a temporal check.

@@ -48,7 +48,7 @@ async def _two_keys() -> int:
         await checkpoint()
         hits[what] = seen + 1
 
-    await together(lambda: hit("page"), lambda: hit("image"))
+    await together((hit, "page"), (hit, "image"))
     return hits["page"] + hits["image"]
 
 
@@ -146,7 +146,7 @@ async def _children() -> str:
     async def come(name: str) -> None:  # noqa: ASYNC124  a task is one step
         order.append(name)
 
-    await together(lambda: come("a"), lambda: come("b"))
+    await together((come, "a"), (come, "b"))
     return "".join(order)
 
 

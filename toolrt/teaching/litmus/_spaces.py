@@ -97,9 +97,7 @@ def _tools(tools: int, files: int) -> Program:
             await checkpoint()
             own.set(2)
 
-        async with trio.open_nursery() as nursery:
-            for index in range(tools):
-                nursery.start_soon(tool, index)
+        await together(*((tool, index) for index in range(tools)))
         return " ".join(file.get() for file in held)
 
     return program

@@ -149,9 +149,7 @@ def _rendezvous(release_first: bool) -> Program:
                 await gates[1 - own].acquire()
                 gates[own].release()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(meet, 0)
-            nursery.start_soon(meet, 1)
+        await together((meet, 0), (meet, 1))
         return "met"
 
     return program
@@ -178,9 +176,7 @@ def _barrier(rounds: int, checked: bool) -> Program:
                 await gate.acquire()
                 apart.append(abs(at[0] - at[1]))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(walk, 0)
-            nursery.start_soon(walk, 1)
+        await together((walk, 0), (walk, 1))
         return "together" if max(apart) <= 1 else "apart"
 
     return program
@@ -225,9 +221,7 @@ async def _sleep_order() -> str:
         await trio.sleep(seconds)
         log.append(str(seconds))
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(after, 2)
-        nursery.start_soon(after, 1)
+    await together((after, 2), (after, 1))
     return " ".join(log)
 
 
@@ -238,9 +232,7 @@ async def _sleep_tie() -> str:
         await trio.sleep(1)
         log.set(log.get() + name)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(after, "a")
-        nursery.start_soon(after, "b")
+    await together((after, "a"), (after, "b"))
     return log.get()
 
 
