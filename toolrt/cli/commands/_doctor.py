@@ -25,6 +25,7 @@ from toolrt.cli._exit import Exit
 from toolrt.cli._made_with import version
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
+from toolrt.teaching.litmus import LITMUS, verify
 
 #: What each extra gives; those for work on toolrt itself are left out.
 EXTRAS = {
@@ -134,23 +135,6 @@ def _probe_clock() -> None:
     _require(sim.run(program).value == 3600, "an hour of virtual time is another number of seconds")
 
 
-def _probe_tasks() -> None:
-    async def program() -> list[int]:
-        order: list[int] = []
-
-        async def note(number: int) -> None:
-            order.append(number)
-            await trio.lowlevel.checkpoint()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(note, 1)
-            nursery.start_soon(note, 2)
-        return order
-
-    report = sim.explore(program, sim.Exhaustive())
-    _require(len(report.outcomes) == 2, f"two tasks have {len(report.outcomes)} orders")
-
-
 def _probe_chance() -> None:
     async def program() -> float:
         await trio.lowlevel.checkpoint()
@@ -171,13 +155,6 @@ def _probe_network() -> None:
     _require(_value(program) == b"here", "other bytes arrive")
 
 
-def _probe_threads() -> None:
-    async def program() -> int:
-        return await trio.to_thread.run_sync(int, "7")
-
-    _require(_value(program) == 7, "a thread gives something else")
-
-
 def _probe_processes() -> None:
     async def program() -> bytes:
         with sim.Process("toolrt-doctor", stdout=b"well"):
@@ -187,23 +164,14 @@ def _probe_processes() -> None:
     _require(_value(program) == b"well", "a scripted process prints something else")
 
 
-def _probe_tracking() -> None:
-    async def program() -> int:
-        count = [0]
+def _as_stated(name: str) -> Callable[[], None]:
+    """A probe that verifies a litmus program: every outcome that is stated comes, and no other."""
 
-        @sim.tracked
-        async def add() -> None:
-            seen = count[0]
-            await trio.lowlevel.checkpoint()
-            count[0] = seen + 1
+    def probe() -> None:
+        problems = verify(LITMUS[name]).problems
+        _require(not problems, f"{name}: {', '.join(problems)}")
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(add)
-            nursery.start_soon(add)
-        return count[0]
-
-    outcomes = set(sim.explore(program, sim.DPOR()).outcomes)
-    _require(outcomes == {1, 2}, f"a lost update has the outcomes {sorted(outcomes)}")
+    return probe
 
 
 def _value(program: Callable[[], Any]) -> Any:
@@ -220,11 +188,11 @@ def _require(holds: bool, otherwise: str) -> None:
 
 #: What is tried, by what it shows.
 PROBES: dict[str, Callable[[], None]] = {
-    "the order of tasks": _probe_tasks,
+    "the order of tasks": _as_stated("order_of_tasks"),
     "the clock": _probe_clock,
     "random numbers": _probe_chance,
     "the network, in memory": _probe_network,
-    "threads": _probe_threads,
+    "threads": _as_stated("check_in_thread"),
     "processes, scripted": _probe_processes,
-    "plain objects (tracking)": _probe_tracking,
+    "plain objects (tracking)": _as_stated("plain_list"),
 }
