@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from toolrt.invariants import Mix, Mutant
-from toolrt.invariants.mutants._mutant import Function, instead
+from toolrt.invariants.mutants._mutant import Function, MutantList
 from toolrt.invariants.script import (
     AddCell,
     AddCells,
@@ -32,12 +32,28 @@ from toolrt.order._merge import applied
 from toolrt.runtime import Allow, Deny, _approval, _execution
 from toolrt.runtime._approval import Approval
 
+_NARROWED = Scripted(
+    [SubBatch([Scripted([AddCell("a", "x")]), Scripted([AddCell("b", "y")])])],
+    approval="narrow",
+)
 
+
+_FILLS = Scripted([OverwriteState("y", "a", False, True)], says="safe")
+
+_declared = MutantList()
+
+
+@_declared.instead("narrowing is ignored", "same_as_oracle", Approval, "_narrow").on(Mix([_NARROWED]))
 def _narrows_nothing(narrow: Function, self: Any, call: Any, within: Any) -> Any:
+    """A call that an approval narrows lends its sub-batch all that it claimed."""
     return None
 
 
+@_declared.instead("asks twice", "same_as_oracle", _approval, "asked").on(
+    Mix([Scripted([AddCell("a", "x")], approval="allow")])
+)
 def _asks_twice(asked: Function, *args: Any) -> Any:
+    """The approval check is asked twice for one call."""
     answer = asked(*args)
     if not inspect.iscoroutine(answer):
         return asked(*args)
@@ -45,11 +61,23 @@ def _asks_twice(asked: Function, *args: Any) -> Any:
     return asked(*args)
 
 
+@_declared.instead("absence is no read", "no_write_lost", StateReads, "has_looked_for").on(Mix([_FILLS, _FILLS]))
 def _sees_no_absence(has_looked_for: Function, self: Any, key: Any) -> Any:
+    """A call that only asked whether a key is there is not stale when it was set meanwhile."""
     return False
 
 
+@_declared.instead("who leaves the line takes the line along", "same_file_in_call_order", ClaimTable, "_bypass").on(
+    Mix(
+        [
+            Scripted([AddCell("a", "x"), Sleep(2)]),
+            Scripted([AddCell("a", "y")], approval="deny", approval_after=1.0),
+            Scripted([AddCell("a", "z")]),
+        ]
+    )
+)
 def _forgets_who_stands_before(bypass: Function, self: ClaimTable, ghosts: list[Any], ready: list[Any]) -> None:
+    """A call that waited behind one that ended while it waited starts, though others stand before that one."""
     for ghost in ghosts:
         for dependent in ghost.dependents:
             dependent.predecessors.discard(ghost)
@@ -57,7 +85,11 @@ def _forgets_who_stands_before(bypass: Function, self: ClaimTable, ghosts: list[
                 self._granted(dependent, ready, [])
 
 
+@_declared.instead("a subtree that is read hides a write below", "same_file_in_call_order", _tickets, "_reduced").on(
+    Mix([Scripted([ReadCells("t"), Sleep(1), AddCell("t/a", text)]) for text in "xy"])
+)
 def _one_claim_for_a_subtree(reduced: Function, claims: Any) -> Any:
+    """Of a call that reads a subtree and writes below it only the read takes a ticket."""
     wide = [claim.resource for claim in claims if claim.subtree]
     below = [
         claim
@@ -67,124 +99,58 @@ def _one_claim_for_a_subtree(reduced: Function, claims: Any) -> Any:
     return reduced(below)
 
 
+@_declared.instead("everything is no key", "same_as_serial", StateKeys, "admits").on(
+    Mix([Scripted([OverwriteState("x", "a", True)]), Scripted([AddCells("", "b"), OverwriteState("x", "b")])])
+)
 def _keys_by_name_alone(admits: Function, self: StateKeys, claims: Any, *rest: Any, **how: Any) -> bool:
+    """A call that claims everything shares the lane of one that claims a key of the state."""
     answer: bool = admits(self, [claim for claim in claims if claim.resource], *rest, **how)
     return answer
 
 
+@_declared.instead("late is not asked", "same_as_oracle", Admission, "_welcome").on(
+    Mix([Scripted([Sleep(3)], says="safe"), Scripted([Fail()], says="safe", approval="deny")], delays=(0.0, 1.0))
+)
 def _joins_unasked(welcome: Function, self: Any, lane: Any, call: Any, refusal: str | None) -> None:
+    """A call that joins a lane which runs is not shown to the approval check."""
     if refusal is None and self._host.approves and call.status is Status.QUEUED:
         self._host.allowed(lane, call)
     else:
         welcome(self, lane, call, refusal)
 
 
+@_declared.instead("leaks into snapshots", "same_as_oracle", _execution, "ToolContext").on(
+    Mix(
+        [
+            Scripted([ChangeState("x", "a")], says="safe"),
+            Scripted([AddCell("a", "x"), Sleep(1)]),
+            Scripted([AddCell("a", "y"), SeeState("x")]),
+        ]
+    )
+)
 def _leaks_into_snapshots(context: Function, call: Any, state: Any, run: Any) -> Any:
+    """A call sees what calls of its own lane have changed by then."""
     for other in run.machine.lanes[run.machine.current].modified:
         state = applied(other.modifiers, state, other.tool).after
     return context(call, state, run)
 
 
+@_declared.instead("late denials are forgotten", "same_as_oracle", Approval, "_answered").on(
+    Mix([Scripted([AddCell("a", "x")], approval="deny", approval_after=1.0)])
+)
 def _forgets_late_denials(answered: Function, self: Approval, call: Any, verdict: Any) -> None:
+    """A denial that takes its time is taken for a permission."""
     answered(self, call, Allow() if trio.current_time() > 0 and isinstance(verdict, Deny) else verdict)
 
 
+@_declared.instead("subtrees are roots", "same_file_in_call_order", ClaimTable, "take").on(
+    Mix([Scripted([AddCells("t", "x"), Sleep(1)]), Scripted([AddCell("t/a", "y")])])
+)
 def _no_subtrees(take: Function, self: ClaimTable, claims: Any, *rest: Any, **more: Any) -> Any:
+    """A claim on a subtree is taken for one on its root."""
     kept = [attrs.evolve(claim, subtree=False) if claim.resource else claim for claim in claims]
     return take(self, kept, *rest, **more)
 
 
-_NARROWED = Scripted(
-    [SubBatch([Scripted([AddCell("a", "x")]), Scripted([AddCell("b", "y")])])],
-    approval="narrow",
-)
-_FILLS = Scripted([OverwriteState("y", "a", False, True)], says="safe")
-
 #: The wrong runtimes.
-INTERACTIONS: tuple[Mutant, ...] = (
-    Mutant(
-        "narrowing is ignored",
-        "same_as_oracle",
-        "A call that an approval narrows lends its sub-batch all that it claimed.",
-        instead(Approval, "_narrow", _narrows_nothing),
-        Mix([_NARROWED]),
-    ),
-    Mutant(
-        "asks twice",
-        "same_as_oracle",
-        "The approval check is asked twice for one call.",
-        instead(_approval, "asked", _asks_twice),
-        Mix([Scripted([AddCell("a", "x")], approval="allow")]),
-    ),
-    Mutant(
-        "absence is no read",
-        "no_write_lost",
-        "A call that only asked whether a key is there is not stale when it was set meanwhile.",
-        instead(StateReads, "has_looked_for", _sees_no_absence),
-        Mix([_FILLS, _FILLS]),
-    ),
-    Mutant(
-        "who leaves the line takes the line along",
-        "same_file_in_call_order",
-        "A call that waited behind one that ended while it waited starts, though others stand before that one.",
-        instead(ClaimTable, "_bypass", _forgets_who_stands_before),
-        Mix(
-            [
-                Scripted([AddCell("a", "x"), Sleep(2)]),
-                Scripted([AddCell("a", "y")], approval="deny", approval_after=1.0),
-                Scripted([AddCell("a", "z")]),
-            ]
-        ),
-    ),
-    Mutant(
-        "a subtree that is read hides a write below",
-        "same_file_in_call_order",
-        "Of a call that reads a subtree and writes below it only the read takes a ticket.",
-        instead(_tickets, "_reduced", _one_claim_for_a_subtree),
-        Mix([Scripted([ReadCells("t"), Sleep(1), AddCell("t/a", text)]) for text in "xy"]),
-    ),
-    Mutant(
-        "everything is no key",
-        "same_as_serial",
-        "A call that claims everything shares the lane of one that claims a key of the state.",
-        instead(StateKeys, "admits", _keys_by_name_alone),
-        Mix([Scripted([OverwriteState("x", "a", True)]), Scripted([AddCells("", "b"), OverwriteState("x", "b")])]),
-    ),
-    Mutant(
-        "late is not asked",
-        "same_as_oracle",
-        "A call that joins a lane which runs is not shown to the approval check.",
-        instead(Admission, "_welcome", _joins_unasked),
-        Mix(
-            [Scripted([Sleep(3)], says="safe"), Scripted([Fail()], says="safe", approval="deny")],
-            delays=(0.0, 1.0),
-        ),
-    ),
-    Mutant(
-        "leaks into snapshots",
-        "same_as_oracle",
-        "A call sees what calls of its own lane have changed by then.",
-        instead(_execution, "ToolContext", _leaks_into_snapshots),
-        Mix(
-            [
-                Scripted([ChangeState("x", "a")], says="safe"),
-                Scripted([AddCell("a", "x"), Sleep(1)]),
-                Scripted([AddCell("a", "y"), SeeState("x")]),
-            ]
-        ),
-    ),
-    Mutant(
-        "late denials are forgotten",
-        "same_as_oracle",
-        "A denial that takes its time is taken for a permission.",
-        instead(Approval, "_answered", _forgets_late_denials),
-        Mix([Scripted([AddCell("a", "x")], approval="deny", approval_after=1.0)]),
-    ),
-    Mutant(
-        "subtrees are roots",
-        "same_file_in_call_order",
-        "A claim on a subtree is taken for one on its root.",
-        instead(ClaimTable, "take", _no_subtrees),
-        Mix([Scripted([AddCells("t", "x"), Sleep(1)]), Scripted([AddCell("t/a", "y")])]),
-    ),
-)
+INTERACTIONS: tuple[Mutant, ...] = tuple(_declared.mutants)

@@ -11,7 +11,7 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.mixes._mix import Mix
 
-__all__ = ["Function", "Mutant", "instead", "patched", "together"]
+__all__ = ["Break", "Function", "Mutant", "MutantList", "instead", "patched", "together"]
 
 
 Function = Callable[..., Any]
@@ -89,3 +89,40 @@ def together(*breaks: Break) -> Break:
             yield
 
     return applied
+
+
+class MutantList:
+    """Mutants, in the order in which they are declared."""
+
+    def __init__(self) -> None:
+        self.mutants: list[Mutant] = []
+
+    def add(self, name: str, law: str, sentence: str, apply: Break, workload: Mix) -> None:
+        """Declare one; the arguments are those of `Mutant`."""
+        self.mutants.append(Mutant(name, law, sentence, apply, workload))
+
+    def instead(self, name: str, law: str, owner: Any, attribute: str) -> _Declared:
+        """Declare one: ``instead(...).on(workload)`` stands above the function that is run instead of the attribute."""
+        return _Declared(self, name, law, owner, attribute)
+
+
+@attrs.frozen
+class _Declared:
+    """A mutant whose function and workload are not known yet."""
+
+    mutants: MutantList
+    name: str
+    law: str
+    owner: Any
+    attribute: str
+
+    def on(self, workload: Mix) -> Callable[[Function], Function]:
+        """Declare it with the function below; its docstring says what is broken."""
+
+        def declare(function: Function) -> Function:
+            sentence = " ".join((function.__doc__ or "").split())
+            apply = instead(self.owner, self.attribute, function)
+            self.mutants.add(self.name, self.law, sentence, apply, workload)
+            return function
+
+        return declare

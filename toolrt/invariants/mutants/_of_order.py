@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
-from toolrt.invariants.mutants._mutant import Break, Function, Mutant, instead
+from toolrt.invariants.mutants._mutant import Break, Function, Mutant, MutantList, instead
 from toolrt.invariants.script import (
     AddCell,
     AppendFile,
@@ -32,10 +32,25 @@ from toolrt.runtime._run import BatchRun
 __all__ = ["ORDER", "taking"]
 
 
+_TWO_SPEEDS = Mix(
+    [
+        Scripted([Sleep(2), ChangeState("x", "a")], says="safe"),
+        Scripted([Sleep(1), ChangeState("x", "b")], says="safe"),
+    ],
+    state={"x": "0"},
+)
+
+_declared = MutantList()
+
+
 # Law 1
 
 
+@_declared.instead("answers by id", "answered_once", BatchRun, "close").on(
+    Mix([Scripted([Fail()], says="safe", call_id="twice"), Scripted(says="safe", call_id="twice")])
+)
 def _by_id(leave: Function, self: BatchRun) -> None:
+    """Results are kept by the call's id, so that of two calls with one id only one is answered."""
     calls = self.records
     found = {call.call_id: call.result for call in calls}
     for call in calls:
@@ -43,14 +58,22 @@ def _by_id(leave: Function, self: BatchRun) -> None:
     leave(self)
 
 
+@_declared.instead("answers twice", "answered_once", BatchRun, "settle").on(
+    Mix([Scripted([Sleep(1)], says="safe"), Scripted([Fail()], says="safe")])
+)
 def _twice(settle: Function, self: BatchRun, call: CallRecord, *answer: Any) -> None:
+    """Every call is answered, and answered again."""
     before = call.state
     settle(self, call, *answer)
     call.state = before
     settle(self, call, *answer)
 
 
+@_declared.instead("a cancel silences the reader", "answered_once", Reader, "__anext__").on(
+    Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25)
+)
 async def _silenced(next_update: Function, self: Reader) -> Any:
+    """After a cancel the reader is told that nothing more will come."""
     if self._machine.cancel_reason is not None:
         await trio.lowlevel.checkpoint()
         raise StopAsyncIteration
@@ -60,7 +83,11 @@ async def _silenced(next_update: Function, self: Reader) -> Any:
 # Law 2
 
 
+@_declared.instead("results as they come", "results_in_call_order", Cursor, "next").on(
+    Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(1)], says="safe")])
+)
 def _as_they_come(next_update: Function, self: Cursor, *args: Any) -> Any:
+    """The reader gets results in the order in which calls finish."""
     for call in self._calls:
         if call.status is Status.COMPLETED and call.result is not None:
             call.happen(CallMove.YIELD)
@@ -71,7 +98,11 @@ def _as_they_come(next_update: Function, self: Cursor, *args: Any) -> Any:
     return next_update(self, *args)
 
 
+@_declared.instead("results at the end", "results_in_call_order", Cursor, "next").on(
+    Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(2)], says="safe")])
+)
 def _all_at_the_end(next_update: Function, self: Cursor, *args: Any) -> Any:
+    """The reader gets no result before the last call has finished."""
     if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
         return None
     return next_update(self, *args)
@@ -80,7 +111,9 @@ def _all_at_the_end(next_update: Function, self: Cursor, *args: Any) -> Any:
 # Law 3
 
 
+@_declared.instead("modifiers as they come", "modifiers_in_call_order", _run, "merged").on(_TWO_SPEEDS)
 def _as_finished(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
+    """Modifiers apply in the order in which calls finish."""
     parts = []
     for call in calls:
         parts.append(merged(lane, state, [call]))
@@ -90,23 +123,35 @@ def _as_finished(merged: Function, lane: int, state: State, calls: Iterable[Call
     return StateMerged(lane, state, tuple(applied), tuple(rejected))
 
 
-def _forgotten(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
-    merge = merged(lane, state, calls)
-    return StateMerged(lane, state, merge.applied, merge.rejected) if merge.rejected else merge
-
-
-def _up_to_a_bad_one(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
-    kept = sorted(calls, key=lambda call: call.call_index)
-    bad = [at for at, call in enumerate(kept) if any(_raises(modifier, state) for modifier in call.modifiers)]
-    return merged(lane, state, kept[: bad[0] + 1] if bad else kept)
-
-
 def _raises(modifier: Function, state: State) -> bool:
     try:
         modifier(state)
     except Exception:
         return True
     return False
+
+
+@_declared.instead("a bad modifier ends the merge", "modifiers_in_call_order", _run, "merged").on(
+    Mix([Scripted([BreakState()], says="safe"), Scripted([ChangeState("x", "a")], says="safe")])
+)
+def _up_to_a_bad_one(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
+    """After a modifier that raises no further one is applied."""
+    kept = sorted(calls, key=lambda call: call.call_index)
+    bad = [at for at, call in enumerate(kept) if any(_raises(modifier, state) for modifier in call.modifiers)]
+    return merged(lane, state, kept[: bad[0] + 1] if bad else kept)
+
+
+@_declared.instead("a bad modifier undoes the merge", "same_as_oracle", _run, "merged").on(
+    Mix(
+        [Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")],
+        lanes="by_safety",
+        state={"x": "0"},
+    )
+)
+def _forgotten(merged: Function, lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
+    """When one modifier raises, the lane leaves the state as it was."""
+    merge = merged(lane, state, calls)
+    return StateMerged(lane, state, merge.applied, merge.rejected) if merge.rejected else merge
 
 
 # Laws 4 to 6: claims that are not taken as they are declared
@@ -126,16 +171,39 @@ def _no_files(table: ClaimTable, claim: Claim) -> Claim | None:
     return None if claim.resource[:1] == ("file",) else claim
 
 
+_declared.add(
+    "files are not ordered",
+    "same_file_in_call_order",
+    "Claims on files are not taken.",
+    taking(_no_files),
+    Mix([Scripted([AppendFile("f", "a")]), Scripted([AppendFile("f", "b")])]),
+)
+
+
 def _no_file_reads(table: ClaimTable, claim: Claim) -> Claim | None:
     return None if claim.resource[:1] == ("file",) and claim.mode is READ else claim
+
+
+_declared.add(
+    "readers of files do not wait",
+    "same_file_in_call_order",
+    "READ claims on files are not taken.",
+    taking(_no_file_reads),
+    Mix([Scripted([AppendFile("f", "a")]), Scripted([ReadFile("f")])]),
+)
 
 
 def _no_root(table: ClaimTable, claim: Claim) -> Claim | None:
     return claim if claim.resource else None
 
 
-def _all_write(table: ClaimTable, claim: Claim) -> Claim | None:
-    return Claim(claim.resource, WRITE, claim.subtree)
+_declared.add(
+    "everything is claimed in vain",
+    "exclusive_alone",
+    "A claim on everything is not taken, so a call that declares nothing overlaps its neighbours.",
+    taking(_no_root),
+    Mix([Scripted([AddCell("a", "x"), Sleep(1)], says="nothing"), Scripted([AddCell("a", "y")])], lanes="parallel"),
+)
 
 
 def _with_limit(limit: float) -> Break:
@@ -146,145 +214,59 @@ def _with_limit(limit: float) -> Break:
     return instead(Machine, "__init__", with_limit)
 
 
+_declared.add(
+    "one at a time",
+    "no_needless_wait",
+    "Only one call runs at once, whatever the limit.",
+    _with_limit(1),
+    Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")]),
+)
+
+
+_declared.add(
+    "no limit",
+    "no_needless_wait",
+    "As many calls run at once as are ready, whatever the limit.",
+    _with_limit(float("inf")),
+    Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=2),
+)
+
+
+def _all_write(table: ClaimTable, claim: Claim) -> Claim | None:
+    return Claim(claim.resource, WRITE, claim.subtree)
+
+
+_declared.add(
+    "readers exclude readers",
+    "no_needless_wait",
+    "READ claims are taken as if they were WRITE.",
+    taking(_all_write),
+    Mix([Scripted([ReadCell("a"), Sleep(1)]), Scripted([ReadCell("a"), Sleep(1)])]),
+)
+
+
+@_declared.instead("slots to the last", "no_needless_wait", _machine, "heappop").on(
+    Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=1)
+)
 def _highest_first(heappop: Function, heap: list[int]) -> int:
+    """A free slot goes to the ready call of the highest index."""
     return heap.pop(heap.index(max(heap)))
 
 
 # Law 7
 
 
+@_declared.instead("stale state", "same_as_oracle", ToolContext, "__init__").on(
+    Mix(
+        [Scripted([ChangeState("x", "a")], says="nothing"), Scripted([SeeState("x")], says="safe")],
+        lanes="by_safety",
+        state={"x": "0"},
+    )
+)
 def _stale(init: Function, self: ToolContext, call: CallRecord, state: State, send: Any) -> None:
+    """Every call sees the batch's first state."""
     init(self, call, State({"x": "0"}), send)
 
 
-_TWO_SPEEDS = Mix(
-    [
-        Scripted([Sleep(2), ChangeState("x", "a")], says="safe"),
-        Scripted([Sleep(1), ChangeState("x", "b")], says="safe"),
-    ],
-    state={"x": "0"},
-)
-
 #: Laws 1 to 7.
-ORDER: tuple[Mutant, ...] = (
-    Mutant(
-        "answers by id",
-        "answered_once",
-        "Results are kept by the call's id, so that of two calls with one id only one is answered.",
-        instead(BatchRun, "close", _by_id),
-        Mix([Scripted([Fail()], says="safe", call_id="twice"), Scripted(says="safe", call_id="twice")]),
-    ),
-    Mutant(
-        "answers twice",
-        "answered_once",
-        "Every call is answered, and answered again.",
-        instead(BatchRun, "settle", _twice),
-        Mix([Scripted([Sleep(1)], says="safe"), Scripted([Fail()], says="safe")]),
-    ),
-    Mutant(
-        "a cancel silences the reader",
-        "answered_once",
-        "After a cancel the reader is told that nothing more will come.",
-        instead(Reader, "__anext__", _silenced),
-        Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25),
-    ),
-    Mutant(
-        "results as they come",
-        "results_in_call_order",
-        "The reader gets results in the order in which calls finish.",
-        instead(Cursor, "next", _as_they_come),
-        Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(1)], says="safe")]),
-    ),
-    Mutant(
-        "results at the end",
-        "results_in_call_order",
-        "The reader gets no result before the last call has finished.",
-        instead(Cursor, "next", _all_at_the_end),
-        Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(2)], says="safe")]),
-    ),
-    Mutant(
-        "modifiers as they come",
-        "modifiers_in_call_order",
-        "Modifiers apply in the order in which calls finish.",
-        instead(_run, "merged", _as_finished),
-        _TWO_SPEEDS,
-    ),
-    Mutant(
-        "a bad modifier ends the merge",
-        "modifiers_in_call_order",
-        "After a modifier that raises no further one is applied.",
-        instead(_run, "merged", _up_to_a_bad_one),
-        Mix([Scripted([BreakState()], says="safe"), Scripted([ChangeState("x", "a")], says="safe")]),
-    ),
-    Mutant(
-        "a bad modifier undoes the merge",
-        "same_as_oracle",
-        "When one modifier raises, the lane leaves the state as it was.",
-        instead(_run, "merged", _forgotten),
-        Mix(
-            [Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")],
-            lanes="by_safety",
-            state={"x": "0"},
-        ),
-    ),
-    Mutant(
-        "files are not ordered",
-        "same_file_in_call_order",
-        "Claims on files are not taken.",
-        taking(_no_files),
-        Mix([Scripted([AppendFile("f", "a")]), Scripted([AppendFile("f", "b")])]),
-    ),
-    Mutant(
-        "readers of files do not wait",
-        "same_file_in_call_order",
-        "READ claims on files are not taken.",
-        taking(_no_file_reads),
-        Mix([Scripted([AppendFile("f", "a")]), Scripted([ReadFile("f")])]),
-    ),
-    Mutant(
-        "everything is claimed in vain",
-        "exclusive_alone",
-        "A claim on everything is not taken, so a call that declares nothing overlaps its neighbours.",
-        taking(_no_root),
-        Mix([Scripted([AddCell("a", "x"), Sleep(1)], says="nothing"), Scripted([AddCell("a", "y")])], lanes="parallel"),
-    ),
-    Mutant(
-        "one at a time",
-        "no_needless_wait",
-        "Only one call runs at once, whatever the limit.",
-        _with_limit(1),
-        Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")]),
-    ),
-    Mutant(
-        "no limit",
-        "no_needless_wait",
-        "As many calls run at once as are ready, whatever the limit.",
-        _with_limit(float("inf")),
-        Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=2),
-    ),
-    Mutant(
-        "readers exclude readers",
-        "no_needless_wait",
-        "READ claims are taken as if they were WRITE.",
-        taking(_all_write),
-        Mix([Scripted([ReadCell("a"), Sleep(1)]), Scripted([ReadCell("a"), Sleep(1)])]),
-    ),
-    Mutant(
-        "slots to the last",
-        "no_needless_wait",
-        "A free slot goes to the ready call of the highest index.",
-        instead(_machine, "heappop", _highest_first),
-        Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=1),
-    ),
-    Mutant(
-        "stale state",
-        "same_as_oracle",
-        "Every call sees the batch's first state.",
-        instead(ToolContext, "__init__", _stale),
-        Mix(
-            [Scripted([ChangeState("x", "a")], says="nothing"), Scripted([SeeState("x")], says="safe")],
-            lanes="by_safety",
-            state={"x": "0"},
-        ),
-    ),
-)
+ORDER: tuple[Mutant, ...] = tuple(_declared.mutants)
