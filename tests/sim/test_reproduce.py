@@ -79,6 +79,9 @@ class Till:
     def __init__(self, money: int) -> None:
         self.money = money
 
+    async def counted(self) -> None:
+        assert self.money == 2
+
 
 async def with_a_class() -> None:
     assert Till(1).money == 2, __name__
@@ -176,6 +179,8 @@ def test_what_cannot_be_written_is_said() -> None:
 
     with pytest.raises(NotReproducible, match=r"held, of the function around the program, is .*, and has no source"):
         _failure(holds).reproduce()
+    with pytest.raises(NotReproducible, match=r"its method is that of <.*Till object .*, which has attributes"):
+        _failure(Till(1).counted).reproduce()
     with pytest.raises(NotReproducible, match="no function with a name"):
         _failure(lambda: lost(), track=False).reproduce()
     with pytest.raises(NotReproducible, match=r"the step 'thread\.0\.0'"):

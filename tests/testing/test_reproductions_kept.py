@@ -44,6 +44,14 @@ async def test_decorated():
     await shop(2)
 
 
+class TestShop:
+    buyers = 2
+
+    @pytest.mark.explore(strategy="dpor")
+    async def test_method(self):
+        await shop(self.buyers)
+
+
 @pytest.fixture
 def stock():
     return {"tea": 1}
@@ -59,7 +67,7 @@ async def test_with_fixture(stock):
 """
 
 
-@pytest.mark.parametrize("name", ["test_shop", "test_decorated"])
+@pytest.mark.parametrize("name", ["test_shop[2]", "test_decorated", "test_method"])
 def test_failure_is_written_as_a_program_of_its_own(name: str, inner: Inner, tmp_path: Path) -> None:
     """It has the test with its arguments, fails without toolrt, and the report says how often it did."""
     code, output = inner(_SUITE, "--explore-reproduce", "alone", "-k", name)

@@ -29,6 +29,7 @@ import shlex
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import attrs
@@ -440,8 +441,8 @@ class _Explored:
 
         # Trio names a run's main task by its function.
         program.__module__, program.__qualname__ = self._test.__module__, self._test.__qualname__
-        instance = () if self._instance is None else (self._instance,)
-        program.as_written = functools.partial(self._test, *instance, **arguments)  # type: ignore[attr-defined]
+        written = self._test if self._instance is None else MethodType(self._test, self._instance)
+        program.as_written = functools.partial(written, **arguments)  # type: ignore[attr-defined]
         report = explore(program, self._plan, self._saved, self._again, self._count)
         if report is None:
             return

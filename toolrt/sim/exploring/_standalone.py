@@ -16,7 +16,7 @@ import sysconfig
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from toolrt.errors import NotReproducible
@@ -67,12 +67,16 @@ def standalone(program: Callable[..., Any]) -> tuple[str, str]:
             program = program.func
         else:
             program = program.__wrapped__
-    if not isinstance(program, FunctionType) or program.__name__ == "<lambda>":
+    if not isinstance(program, FunctionType | MethodType) or program.__name__ == "<lambda>":
         raise NotReproducible(f"the program is no function with a name, but {program!r:.80}")
     file = _File()
-    file.add_function(program)
+    called = program.__name__
+    if isinstance(program, MethodType):
+        called = f"{file.add_new(program.__self__)}.{called}"
+    else:
+        file.add_function(program)
     source = "\n\n\n".join(text.strip("\n") for text in file.parts) + "\n"
-    return source, f"{program.__name__}({', '.join(arguments)})"
+    return source, f"{called}({', '.join(arguments)})"
 
 
 def _literal_of(name: str, value: object) -> str:
@@ -112,6 +116,13 @@ class _File:
             else:
                 self._add_global(name, function.__globals__)
         self.parts.append(source)
+
+    def add_new(self, thing: object) -> str:
+        """Add the class of an object that has nothing of its own, and give the call that makes one."""
+        if getattr(thing, "__dict__", True):
+            raise NotReproducible(f"its method is that of {thing!r:.60}, which has attributes")
+        self._add_value(type(thing).__name__, type(thing), "of the program's module")
+        return f"{type(thing).__name__}()"
 
     def _is_new(self, name: str, value: object) -> bool:
         if name in self._bound and self._bound[name] is not value:
