@@ -328,23 +328,27 @@ class Tool:
 
     def is_safe(self, input: Mapping[str, Any]) -> bool:
         """Whether it may overlap its neighbours for this input; False when its author's function fails."""
-        if isinstance(self.safe, bool):
-            return self.safe
         safe = self.safe
-        return self._asked(lambda: at_once(safe(self.complete(input))), None) is True
+        if safe is True or safe is False:
+            return safe
+        return self._asked(at_once, None, safe, input) is True
 
     def may_stop(self, input: Mapping[str, Any]) -> bool:
         """Whether its failure stops the batch for this input; True when its author's function fails."""
         if isinstance(self.stops_batch, bool):
             return self.stops_batch
         stops = self.stops_batch
-        return self._asked(lambda: bool(at_once(stops(self.complete(input)))), True)
+        return self._asked(lambda answer: bool(at_once(answer)), True, stops, input)
 
-    @staticmethod
-    def _asked(ask: Callable[[], T], otherwise: T) -> T:
-        """What the author's function answers; `otherwise` where it fails, by whatever but a wish to exit."""
+    def _asked(
+        self, read: Callable[[Any], T], otherwise: T, ask: Callable[..., Any], input: Mapping[str, Any], *state: State
+    ) -> T:
+        """What `read` makes of the answer of `ask`, the author's; `otherwise` where one of them fails.
+
+        A wish to exit goes out.
+        """
         try:
-            return ask()
+            return read(ask(self.complete(input) if self._defaults else input, *state))
         except BaseException as error:  # noqa: ASYNC103  it is not async: no cancel comes up in it
             if asks_to_exit(error) is not None:
                 raise
@@ -386,7 +390,7 @@ class Tool:
         if isinstance(ask, tuple):
             return ask
         failed: tuple[Claim, ...] = (EVERYTHING,)
-        claims = self._asked(lambda: self._listed(ask(self.complete(input), state)), failed)
+        claims = self._asked(self._listed, failed, ask, input, state)
         for claim in claims:
             if not isinstance(claim, Claim):
                 return (EVERYTHING,)

@@ -213,7 +213,7 @@ class Admission:
             self._host.split(lane, lane.entered)
             self._all_let_in(lane)
             return
-        if letting.at_start and refusal is None and call.state is not _ASKING:
+        if letting.at_start and refusal is None and call.parent is not None and call.state is not _ASKING:
             refusal = self._circle(call)
         if refusal is not None:
             letting.refused.append((call, refusal))
@@ -243,14 +243,16 @@ class Admission:
         """Go on with the calls that came: refuse some, ask for approval of the others, spawn those that are ready."""
         letting, self._letting = self._letting, None
         assert letting is not None
-        refused = {call.call_index: why for call, why in letting.refused}
-        # A snapshot.  A refusal or a denial gives tickets back, which may let a call in that stands among these, and an
-        # approval check may submit calls: those are welcomed by themselves.
-        came = [
-            call
-            for call in lane.calls[letting.came : lane.entered]
-            if call.call_index in refused or (call.admitted and call.state is not _ASKING)
-        ]
+        came: list[CallRecord] = []
+        if self._host.approves or not letting.at_start:
+            refused = {call.call_index: why for call, why in letting.refused}
+            # A snapshot.  A refusal or a denial gives tickets back, which may let a call in that stands among these,
+            # and an approval check may submit calls: those are welcomed by themselves.
+            came = [
+                call
+                for call in lane.calls[letting.came : lane.entered]
+                if call.call_index in refused or (call.admitted and call.state is not _ASKING)
+            ]
         if not letting.at_start:
             for call in came:
                 self._welcome(lane, call, refused.get(call.call_index))
@@ -262,10 +264,9 @@ class Admission:
             self._tell_start(lane)
         for call, why in letting.refused:
             self._refuse(lane, call, why)
-        if self._host.approves:
-            for call in came:
-                if call.call_index not in refused:
-                    self._host.verbs.approve(lane, call)
+        for call in came:
+            if call.call_index not in refused:
+                self._host.verbs.approve(lane, call)
         self._host.dispatch(lane)
 
     def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
@@ -409,23 +410,25 @@ class Admission:
     def take(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> bool:
         """Take the call's tickets; False, and nothing was changed, if a claim on a state key keeps it out."""
         held = (*claims, *call.after) if call.after else claims
-        if lane.shared and (lane.keys is not None or any(map(_may_be_of_state, held))):
-            declared = call.tool is None or call.tool.claims is not None or not held
-            if not self.fits(lane, call, held, declared=declared):
-                return False
-        self._note(lane, call, claims)
-        call.state = _TAKE[call.state]
-        lane.unfinished += 1
-        if not lane.shared:
+        approves, lent = self._host.approves, self._host.lent
+        if lane.shared:
+            if lane.keys is not None or any(map(_may_be_of_state, held)):
+                declared = call.tool is None or call.tool.claims is not None or not held
+                if not self.fits(lane, call, held, declared=declared):
+                    return False
+        elif lent is None:
             tool: Any = call.tool
             says = said_by_lonely(lane, call)
-            if says is not None and self._host.lent is None:
+            if says is not None:
                 held = says
             elif self.owned and tool.claims is None:
                 held = ()
-        if lane.shared or not self._host.approves or self._host.lent is not None:
+        self._note(lane, call, claims)
+        call.state = _TAKE[call.state]
+        lane.unfinished += 1
+        if (held and (lane.shared or not approves)) or lent is not None:
             self._take_all(call, held)
-        if call.stops or lane.control is not None or self._host.approves:
+        if call.stops or lane.control is not None or approves:
             self._take_the_rest(lane, call)
         return True
 

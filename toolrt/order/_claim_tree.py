@@ -146,8 +146,10 @@ class ClaimTree:
             claim: a newcomer; nothing is changed.
             unshared: whether it needs a group to itself.
         """
-        writes = claim.mode is WRITE
         wait: dict[Group, None] = {}
+        if not self.living:
+            return None, wait
+        writes = claim.mode is WRITE
         if self._subtrees or claim.subtree:
             node = self._root
             for part in claim.resource:

@@ -474,7 +474,8 @@ class Machine:
         self._free(lane, holds)
         if lane.stands_at is call:
             self.admission.go_on(lane)
-        self._hand_out(lane)
+        if lane.ready or self.lent is not None or lane.slots is not None:
+            self._hand_out(lane)
         if observer.measures:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
         if lane.undecided:

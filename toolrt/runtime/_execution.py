@@ -37,7 +37,7 @@ from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stan
 from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
 
-__all__ = ["ExecutionHost", "asked", "awaited", "execute", "execute_again"]
+__all__ = ["ExecutionHost", "asked", "awaited", "execute"]
 
 T = TypeVar("T")
 
@@ -65,6 +65,8 @@ class ExecutionHost(CallHost, Protocol):
     timeout: float | None
     reader: Reader
     questions: ToolQuestions
+    #: Gives the time on Trio's clock.
+    now: Callable[[], float]
 
     @property
     def cancel_reason(self) -> str | None:
@@ -109,95 +111,92 @@ def _is_stepped() -> bool:
     """Whether Trio steps a call's task now; it does not when a coroutine is closed from elsewhere."""
     if not trio.lowlevel.in_trio_task():
         return False
-    return trio.lowlevel.current_task().coro.cr_code in (execute.__code__, execute_again.__code__)
+    return trio.lowlevel.current_task().coro.cr_code is execute.__code__
 
 
 @protected
 async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> None:
-    """The task of one call: run its tool, fix its result, give everything back.
+    """The task of one call, or of one of a pure tool that is to run again: run its tool, fix its result, end it.
 
     Checkpoint: as the tool does.
     """
-    if probe.implied is not None:
+    # 1. Is it still wanted?
+    again = call.saw is not None
+    if probe.implied is not None and not again:
         _footprints.starts(call)
-    if call.state is not _SPAWNED:
-        return
-    try:
-        await trio.lowlevel.checkpoint_if_cancelled()
-    except trio.Cancelled:
-        run.cancelled_from_outside()
-        raise
-    tool: Any = call.tool
-    RUNNING_CALL.set(call)
-    call.state = _START[call.state]
-    now = call.started_at = trio.current_time()
-    timeout = run.timeout if tool.timeout is None else tool.timeout
-    if observer.listens:
-        if observer.records and may_go_stale(tool, lane.shared):
-            # Nothing is decided by it: the answer at this instant depends on the schedule.
-            run.questions.stale_claims(lane, call, refused=False)
-        threaded = not (tool.is_async or probe.threads_inline)
-        started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, timeout, tool.interrupt)
-        observer.tell(started, run.telemetry)
-    await _attempt(run, lane, call, tool, now, timeout)
-
-
-@protected
-async def execute_again(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> None:
-    """The task of one call of a pure tool that was stale: run it on the state that the earlier calls leave.
-
-    Checkpoint: as the tool does.
-    """
-    try:
-        await trio.lowlevel.checkpoint_if_cancelled()
-    except trio.Cancelled:
-        run.cancelled_from_outside()
-        raise
-    if call.state is CallState.DROPPED:
-        run.machine.finish(lane, call)
-    if call.state is not CallState.RESPAWNED:
-        return
-    tool: Any = call.tool
-    RUNNING_CALL.set(call)
-    call.state = _START[call.state]
-    timeout = run.timeout if tool.timeout is None else tool.timeout
-    await _attempt(run, lane, call, tool, trio.current_time(), timeout)
-
-
-async def _attempt(
-    run: ExecutionHost, lane: LaneRecord, call: CallRecord, tool: Tool, now: float, seconds: float | None
-) -> None:
-    """Run the tool, fix the call's result as far as it is known, and give everything back."""
-    if call.saw is not None and observer.records:
-        observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
-    context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
-    positional, named = call.arguments or ((), {})
-    guarded = seconds is not None or lane.control is not None or run.block is not None
-    if guarded or not tool.is_async or tool.interrupt == "finish":
-        await _execute_guarded(run, lane, call, tool, context, now, seconds)
+    if call.state is not _SPAWNED and call.state is not CallState.RESPAWNED and call.state is not CallState.DROPPED:
         return
     task: Any = trio.lowlevel.current_task()
     status = task._cancel_status
-    coroutine = None
-    try:
-        # What `_answer` does, without a coroutine of its own: this is what by far the most calls go through.
-        coroutine = tool.function(context, *positional, **named)
-        value = await awaited(coroutine)
-        if task._cancel_status is not status or task._child_nurseries:
-            raise await close_left_open(call, task, status, None)
-        if type(value) not in PLAIN:
-            check_answer(value.content if isinstance(value, ToolOutput) else value)
-    except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
-        error = await _tidied(call, task, status, coroutine, error)  # noqa: ASYNC102  what was left open ends
-        await _failed(run, lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
-        return  # noqa: ASYNC104  no Cancelled that is due gets here
-    _returned(run, lane, call, value)
-    if call.inside is not None:
-        await call.inside.wait_ended()
-    if call.state is _RUNNING:
-        await _attempt(run, lane, call, tool, trio.current_time(), seconds)
-    else:
+    if probe.implied is not None or status.effectively_cancelled:
+        await _look_for_cancel(run)
+    if call.state is CallState.DROPPED:
         run.machine.finish(lane, call)
+        return
+
+    # 2. It starts.
+    tool: Any = call.tool
+    RUNNING_CALL.set(call)
+    call.state = _START[call.state]
+    seconds = run.timeout if tool.timeout is None else tool.timeout
+    now = run.now()
+    if not again:
+        call.started_at = now
+        if observer.listens:
+            _tell_start(run, lane, call, seconds)
+
+    # 3. The tool runs; once more, if it was stale when it returned and is pure.
+    guarded = seconds is not None or lane.control is not None or run.block is not None
+    guarded = guarded or not tool.is_async or tool.interrupt == "finish"
+    positional, named = call.arguments or ((), {})
+    while call.state is _RUNNING:
+        if call.saw is not None and observer.records:
+            observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
+        context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
+        if guarded:
+            await _execute_guarded(run, lane, call, tool, context, now, seconds)
+            now = run.now()
+            continue
+        coroutine = None
+        try:
+            # What `_answer` does, without a coroutine of its own: this is what by far the most calls go through.
+            coroutine = tool.function(context, *positional, **named)
+            value = await awaited(coroutine)
+            if task._cancel_status is not status or task._child_nurseries:
+                raise await close_left_open(call, task, status, None)
+            if type(value) not in PLAIN:
+                check_answer(value.content if isinstance(value, ToolOutput) else value)
+        except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
+            error = await _tidied(call, task, status, coroutine, error)  # noqa: ASYNC102  what was left open ends
+            await _failed(run, lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
+            return  # noqa: ASYNC104  no Cancelled that is due gets here
+        _returned(run, lane, call, value)
+        if call.inside is not None:
+            await call.inside.wait_ended()
+        if call.state is not _RUNNING:
+            run.machine.finish(lane, call)
+
+
+async def _look_for_cancel(run: ExecutionHost) -> None:
+    """Take note of a cancel that came before the call's first step, and raise it.
+
+    Checkpoint: if the call's task is cancelled.
+    """
+    try:
+        await trio.lowlevel.checkpoint_if_cancelled()
+    except trio.Cancelled:
+        run.cancelled_from_outside()
+        raise
+
+
+def _tell_start(run: ExecutionHost, lane: LaneRecord, call: CallRecord, seconds: float | None) -> None:
+    tool: Any = call.tool
+    if observer.records and may_go_stale(tool, lane.shared):
+        # Nothing is decided by it: the answer at this instant depends on the schedule.
+        run.questions.stale_claims(lane, call, refused=False)
+    threaded = not (tool.is_async or probe.threads_inline)
+    started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, seconds, tool.interrupt)
+    observer.tell(started, run.telemetry)
 
 
 async def _execute_guarded(
@@ -233,8 +232,6 @@ async def _execute_guarded(
         return  # noqa: ASYNC104
     if not returned:
         await _failed(run, lane, call, None, call.cancel_reason or seconds, thread)
-    elif call.state is _RUNNING:
-        await _attempt(run, lane, call, tool, trio.current_time(), seconds)
 
 
 async def _call(call: CallRecord, tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
@@ -295,7 +292,7 @@ def _close(coroutine: Any) -> None:
 
 
 def _returned(run: ExecutionHost, lane: LaneRecord, call: CallRecord, value: Any) -> None:
-    call.ended_at = trio.current_time()
+    call.ended_at = run.now()
     if call.state in _SETTLED:
         return
     if isinstance(value, ToolOutput):
@@ -346,7 +343,7 @@ async def _failed(
     running = "" if thread is None or not thread.running else _STILL_RUNS
     tool: Any = call.tool
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
-    call.ended_at = trio.current_time()
+    call.ended_at = run.now()
     if rest is not None and observer.measures:
         observer.tell(CallFailed(call.batch_id, call.call_index, rest), run.telemetry)
     if cancelled is not None:

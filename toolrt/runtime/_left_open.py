@@ -32,7 +32,7 @@ __all__ = ["PLAIN", "TRIO_NAMES", "check_answer", "close_left_open", "stands_of"
 #: The private names of Trio that are used here, by their holder.
 TRIO_NAMES: Mapping[str, tuple[str, ...]] = {
     "Task": ("_cancel_status", "_child_nurseries", "_activate_cancel_status"),
-    "CancelStatus": ("_scope", "encloses"),
+    "CancelStatus": ("_scope", "encloses", "effectively_cancelled"),
     "Nursery": ("_cancel_status",),
     "NurseryManager": ("_nursery", "_scope"),
 }

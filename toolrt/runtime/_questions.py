@@ -70,7 +70,7 @@ class ToolQuestions:
         """Find out what the call's claims look at, and what it claims."""
         tool: Any = call.tool
         if tool.claims_after is not None:
-            looked_at = self._looked_at_by(lane, call)
+            looked_at = looked_at_by(tool, call.input, lane.bare, lane.shared)
             if looked_at:
                 self.machine.admission.looks(lane, call, looked_at)
                 return
@@ -79,7 +79,7 @@ class ToolQuestions:
     def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
         """Find out what the call claims."""
         if call.asked is None:
-            claims = self._claims_of(lane, call)
+            claims = claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
         else:
             claims, call.asked, call.asks_again = call.asked, None, True
         self.machine.admission.claimed(
@@ -88,7 +88,7 @@ class ToolQuestions:
 
     def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
         """Keep what the call claims now."""
-        call.asked = self._claims_of(lane, call)
+        call.asked = claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
 
     def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
         """Find out what the call's claims look at, which stays as it is from now on."""
@@ -97,15 +97,17 @@ class ToolQuestions:
                 _footprints.changes(self.machine.batch_id)
                 for ticket in call.tickets:
                     ticket.implies()
-            self.machine.admission.looks_now(lane, call, self._looked_at_by(lane, call))
+            looked_at = looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
+            self.machine.admission.looks_now(lane, call, looked_at)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             self._exit_or_raise(error)
 
     def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
         """Find out what the call claims, and what its claims look at if that is not known."""
+        tool = cast(Tool, call.tool)
         if looked_at is None:
-            looked_at = self._looked_at_by(lane, call)
-        claims = self._claims_of(lane, call)
+            looked_at = looked_at_by(tool, call.input, lane.bare, lane.shared)
+        claims = claims_of(tool, call.input, lane.bare, lane.shared)
         refused = None if self._lease is None else self._uncovered(lane, call, claims)
         self.machine.admission.known(lane, call, claims, looked_at, refused)
 
@@ -139,15 +141,6 @@ class ToolQuestions:
         finally:
             self.machine.preferred(lane, chosen)
 
-    def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        tool = cast(Tool, call.tool)
-        if tool.claims is not None and lane.shared and not tool.alone:
-            return tool.claims_for(call.input, lane.bare)  # the common case of `claims_of`
-        return claims_of(tool, call.input, lane.bare, lane.shared)
-
-    def _looked_at_by(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
-
     def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why a child may not have these claims; None if its parent covers them."""
         tool = cast(Tool, call.tool)
@@ -165,14 +158,17 @@ class ToolQuestions:
         Args:
             refused: whether the call is not run because of it.
         """
-        held = (*call.claims, *call.after)
+        about = cast(Tool, call.tool), call.input, lane.bare, lane.shared
         if probe.sink is None:
-            claims = self._claims_of(lane, call)
-            return [claim for claim in claims if not covers(held, claim)]
-        with probe.looking() as looked_at:
-            claims = self._claims_of(lane, call)
+            claims, looked_at = claims_of(*about), {}
+        else:
+            with probe.looking() as looked_at:
+                claims = claims_of(*about)
+        if claims == call.claims:
+            return []
+        held = (*call.claims, *call.after)
         missing = [claim for claim in claims if not covers(held, claim)]
-        if missing:
+        if missing and probe.sink is not None:
             holds, claims_now = list(map(str, held)), list(map(str, missing))
             reads = list(map(list, looked_at))
             observer.tell(ClaimsStale(call.batch_id, call.call_index, refused, holds, claims_now, reads))

@@ -80,7 +80,7 @@ from toolrt.runtime._after_lane import tell_services
 from toolrt.runtime._approval import Approval
 from toolrt.runtime._batch import Batch, Listener
 from toolrt.runtime._caller import RUNNING_CALL, TABLES_LOCK, is_over, refuse_other_run, refuse_shared_table
-from toolrt.runtime._execution import execute, execute_again
+from toolrt.runtime._execution import execute
 from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease, lease_of, refuse_inside
@@ -136,8 +136,9 @@ class BatchRun:
     _nursery: trio.Nursery | None = None
     _begins: bool = False
     _approval: Approval | None = None
-    #: Set when the lane that runs is over, and when there is another lane or there will be none.
-    _over: trio.Event | None = None
+    #: The task that waits until the lane that runs is over; None: none does.
+    _driver: trio.lowlevel.Task | None = None
+    #: Set when there is another lane or there will be none.
     _news: trio.Event | None = None
     #: The lane's place among those of the batch's owner, and what is set when its turn comes or the batch is cancelled.
     _turns: tuple[Ticket, ...] = ()
@@ -195,6 +196,8 @@ class BatchRun:
         self.records.cancel = self.cancel_call
         #: The Trio run that the batch belongs to.
         self.token = trio.lowlevel.current_trio_token()
+        #: Gives the time.  A simulation has to see that the time is asked for; else one call is enough, and not three.
+        self.now = trio.current_time if probe.threads_inline else trio.lowlevel.current_clock().current_time
         self.reader = Reader(self.machine, self.token, listens)
         #: Hands on a call's progress, or drops and counts it.
         self.send = self.reader.send
@@ -202,6 +205,8 @@ class BatchRun:
         self.context = contextvars.copy_context()
         # Of a sub-batch services hear with its parent's lane.
         self._tells = lease is None and bool(settings.hooks)
+        # No service, no approval check and no turn among batches of one owner comes between two lanes.
+        self._merges_at_once = not self._tells and settings.approve is None and owner is None
 
     @property
     def cancel_reason(self) -> str | None:
@@ -297,7 +302,8 @@ class BatchRun:
         self._fix(call, outcome, content, error)
         if call.listener is not None:
             call.listener(ResultReady(cast(ToolResult, call.result)))
-        self._wake_reader()
+        if self.reader.news is not None:
+            self.reader.news.set()
 
     def amend(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
         """Replace a result that nothing has seen yet: the call's thread could not be stopped, and has ended since."""
@@ -306,8 +312,11 @@ class BatchRun:
     def _fix(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
         asked, tool = call.call, call.tool
         most = self.max_result if tool is None or tool.max_result is None else tool.max_result
-        if most is not None and (error is not None or type(content) is not str or len(content) > most):
-            content, error = bounded(content, most), bounded(error, most)
+        if most is not None:
+            if content is not None and (type(content) is not str or len(content) > most):
+                content = bounded(content, most)
+            if error is not None:
+                error = bounded(error, most)
         call.result = ToolResult(
             asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
         )
@@ -334,11 +343,10 @@ class BatchRun:
         The event that spawns it may come from another batch, so the task gets the batch's own context.
         """
         nursery: Any = self._nursery
-        run = execute if call.state is CallState.SPAWNED else execute_again
         if self._begins:
-            nursery.start_soon(run, self, lane, call, name=call.call.name)
+            nursery.start_soon(execute, self, lane, call, name=call.call.name)
         else:
-            self.context.run(nursery.start_soon, run, self, lane, call, name=call.call.name)
+            self.context.run(nursery.start_soon, execute, self, lane, call, name=call.call.name)
 
     def approve(self, lane: LaneRecord, call: CallRecord) -> None:
         """Ask the approval check."""
@@ -364,8 +372,10 @@ class BatchRun:
     def wake(self) -> None:
         """Let the driving task look again, if what it waits for is so."""
         machine = self.machine
-        if self._over is not None and machine.lanes[machine.current].is_over:
-            self._over.set()
+        driver = self._driver
+        if driver is not None and machine.lanes[machine.current].is_over:
+            self._driver = None
+            trio.lowlevel.reschedule(driver)
         if self._news is not None and (machine.current + 1 < len(machine.lanes) or machine.is_complete):
             self._news.set()
 
@@ -442,7 +452,7 @@ class BatchRun:
                     await self._wait_turn(machine.lanes[machine.current + 1])
                 try:
                     if machine.cancel_reason is None:
-                        await self._run_lane()
+                        await self._run_lanes()
                     else:
                         machine.pass_over(self.state)
                 except BaseException as error:
@@ -452,7 +462,8 @@ class BatchRun:
                         await tell_services(self, lane)  # noqa: ASYNC102  cut short: the batch is cancelled
                     raise
                 lane = self._merge()
-                self._give_turn()
+                if self._turns:
+                    self._give_turn()
                 if self._tells:
                     try:
                         await tell_services(self, lane)
@@ -523,48 +534,82 @@ class BatchRun:
         for ticket in turns:
             ticket.release()
 
-    async def _run_lane(self) -> None:
-        """Run the next lane until all its calls have ended and it is closed.
+    async def _run_lanes(self) -> None:
+        """Run the next lane until all its calls have ended and it is closed; all but its merge.
+
+        Lanes of one call that come before it run and merge in the same nursery, because opening one costs more than a
+        call.  A lane of more calls ends with its nursery: that is how an explorer knows that all of them come before
+        the merge.
 
         Checkpoint: always.
         """
-        machine = self.machine
+        machine, lanes = self.machine, self.machine.lanes
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            # A child may wait for a slot that no call of its batch holds, any call for a ticket of another open batch.
-            alone = self.lease is None
-            for table in self.settings.tables if alone else ():
-                alone = alone and not table.busy
             try:
-                self._begins = True
-                try:
-                    machine.begin(self.state)
-                finally:
-                    self._begins = False
-                lane = machine.lanes[machine.current]
+                while self._goes_on_after_next():
+                    self._begin_lane()
+                    if lanes[machine.current].is_over:
+                        await trio.lowlevel.cancel_shielded_checkpoint()
+                    else:
+                        await self._wait_over()
+                    if machine.cancel_reason is None:
+                        self._merge()
+                    if machine.cancel_reason is not None:
+                        return
+                # A child may wait for a slot that no call of its batch holds, any call for a ticket of another batch.
+                alone = self.lease is None
+                for table in self.settings.tables if alone else ():
+                    alone = alone and not table.busy
+                self._begin_lane()
+                lane = lanes[machine.current]
                 by_itself = alone and lane.state is LaneState.CLOSED and lane.stands_at is None
                 if not by_itself and not lane.is_over:
                     # Only calls of this lane keep the nursery open by themselves: wait here for those that are
                     # still to come, or that wait for another batch.
-                    self._over = trio.Event()
-                    await self._over.wait()
+                    await self._wait_over()
             except BaseException as error:
                 # While the nursery is still open: what waits must be answered, and its tickets given back,
                 # before another batch can grant them to a nursery that has closed.
                 self.give_up(error)
                 raise
-            finally:
-                self._over = None
         self._nursery = None
 
+    def _goes_on_after_next(self) -> bool:
+        """Whether the next lane has one call, and the batch goes on to another lane as soon as that is merged."""
+        lanes, at = self.machine.lanes, self.machine.current + 1
+        return self._merges_at_once and at + 1 < len(lanes) and len(lanes[at].calls) == 1
+
+    def _begin_lane(self) -> None:
+        self._begins = True
+        try:
+            self.machine.begin(self.state)
+        finally:
+            self._begins = False
+
+    async def _wait_over(self) -> None:
+        """Wait until the lane that runs is over.
+
+        Checkpoint: always.
+        """
+        self._driver = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._wait_no_more)
+
+    def _wait_no_more(self, _: object) -> trio.lowlevel.Abort:
+        self._driver = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
     def _merge(self) -> LaneRecord:
-        """Apply the modifiers of the lane that has ended, or will never start; gives the lane."""
+        """Apply the modifiers of the lane that has ended, or will never start; gives the lane.  Once is enough."""
         machine = self.machine
         lane = machine.lanes[machine.current]
+        if lane.state is LaneState.MERGED:
+            return lane
         if probe.implied is not None:
             by_itself = not self._tells and self.lease is None
             _footprints.merges(self.batch_id, lane, self.state, by_itself)
-        self._apply(lane)
+        if lane.modified:
+            self._apply(lane)
         machine.merged(lane, self.state)
         if self.lease is not None:
             self.lease.note_changes(machine.path, lane)
@@ -577,8 +622,6 @@ class BatchRun:
         return lane
 
     def _apply(self, lane: LaneRecord) -> None:
-        if not lane.modified:
-            return
         lane.told = merged(lane.index, self.state, lane.modified)
         self.state = lane.told.state
         if self.lease is not None:

@@ -25,6 +25,7 @@ from toolrt.model import (
     ToolCall,
 )
 from toolrt.model._bounded import RESULT_MOST, is_a_bound
+from toolrt.model._watched_state import bare_state
 from toolrt.order import (
     CallRecord,
     ClaimTable,
@@ -200,7 +201,9 @@ class Runtime:
         if not isinstance(calls, Iterable):
             raise DefinitionRefused("calls", "a list of toolrt.ToolCall", calls)
         calls = list(calls)
-        return await Batch(self._new_batch(state, None, self.reads_in(calls), listens=False, owner=owner)).run(calls)
+        has_budget = isinstance(state, State) and bare_state(state).context_budget is not None
+        reads = self.reads_in(calls) if has_budget else 1
+        return await Batch(self._new_batch(state, None, reads, listens=False, owner=owner)).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
