@@ -309,7 +309,7 @@ class BatchMachine:
         assert all(call.state.holds is Holds.NOTHING for call in lane.calls), (
             "a lane is over and a call holds something"
         )
-        assert (lane.running, lane.undecided) == (0, 0)
+        assert (lane.running, _waiting(lane)) == (0, 0)
         self.step("merged", lane, STATE)
 
     # What must hold
@@ -394,12 +394,13 @@ class BatchMachine:
         """A call that returned modifiers waits for results of earlier calls, and for nothing else."""
         for lane in self.machine.lanes:
             waiting = [call for call in lane.calls if call.undecided is not None]
-            assert lane.undecided == len(waiting), "those who wait were miscounted"
+            assert _waiting(lane) == len(waiting), "those who wait were miscounted"
             if waiting and lane is self.machine.running:
                 earlier = lane.calls[: lane.calls.index(waiting[0])]
                 assert any(call.result is None for call in earlier), f"{waiting[0]} waits for no result"
-            if lane.so_far is not None:
-                assert lane.so_far in [call.merged.after for call in lane.calls if call.merged is not None]
+            if lane.decisions is not None:
+                after = [call.merged.after for call in lane.calls if call.merged is not None]
+                assert any(lane.decisions.state is state for state in (STATE, *after))
 
     def cuts_go_through(self) -> None:
         """Of the calls that stop the batch the first one counts; nothing behind it, or after a cancel, is to come."""
@@ -453,8 +454,12 @@ class BatchMachine:
             self.settle(self.machine.calls[index], Outcome.OK)
 
     def settle_undecided(self, lane: Any) -> None:
-        while lane.undecided:
+        while _waiting(lane):
             told = self.steps.step("decide", lane)
-            assert told or not lane.undecided, "calls wait for a decision that nothing brings"
+            assert told or not _waiting(lane), "calls wait for a decision that nothing brings"
             for _, index in told:
                 self.settle_if_open(index)
+
+
+def _waiting(lane: LaneRecord) -> int:
+    return 0 if lane.decisions is None else lane.decisions.waiting

@@ -154,7 +154,10 @@ class Shell(Recording):
         earlier = lane.calls[:place]
         assert all(one.result is not None for one in earlier), "an earlier call has no result"
         left = [one.merged.after for one in earlier if one.merged is not None]
-        assert lane.so_far == (left[-1] if left else None), "it is given another state than the earlier calls leave"
+        assert lane.decisions is not None
+        assert lane.decisions.state == (left[-1] if left else lane.start), (
+            "it is given another state than the earlier calls leave"
+        )
         assert call.tool is not None
         if call.tool.pure and batch.machine.cancel_reason is None and batch.choices.one_in(2):
             now = STATE.set("k", str(batch.choices.below(3)))

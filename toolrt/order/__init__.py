@@ -41,6 +41,7 @@ from toolrt.order._policies import (
 from toolrt.order._record import (
     PROGRESS_BOUND,
     CallRecord,
+    Decisions,
     LanePlace,
     LaneRecord,
     Siblings,
@@ -79,6 +80,7 @@ __all__ = [
     "CallRecord",
     "CallState",
     "ClaimTable",
+    "Decisions",
     "Holds",
     "Lane",
     "LaneChoice",

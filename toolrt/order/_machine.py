@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, cast
 
 from toolrt import probe
 from toolrt._plain import counted
@@ -47,7 +47,7 @@ from toolrt.model._watched_state import bare_state
 from toolrt.order import _footprints
 from toolrt.order._admission import Admission
 from toolrt.order._lanes import may_go_stale
-from toolrt.order._record import CallRecord, LanePlace, LaneRecord, Siblings
+from toolrt.order._record import CallRecord, Decisions, LanePlace, LaneRecord, Siblings
 from toolrt.order._slots import LentSlot
 from toolrt.order._states import (
     BatchMove,
@@ -365,7 +365,7 @@ class Machine:
         """The result of a call of `lane` is fixed, and it failed."""
         if call.stops:
             self.stop(call)
-        if lane.undecided:
+        if lane.decisions is not None:
             self.decide(lane)
 
     def returned(self, lane: LaneRecord, call: CallRecord) -> None:
@@ -377,18 +377,21 @@ class Machine:
         call.happen(CallMove.RETURN)
         if probe.implied is not None:
             _footprints.returns(call)
-        lane.undecided += 1
+        if lane.decisions is None:
+            lane.decisions = Decisions(lane.start)
+        lane.decisions.waiting += 1
         self.decide(lane)
 
     def decide(self, lane: LaneRecord) -> None:
         """Decide on the calls of `lane` that wait for earlier ones, in call order, as far as those have results."""
-        if lane.deciding:
+        decisions = lane.decisions
+        if decisions is None or decisions.underway:
             return
-        lane.deciding = True
+        decisions.underway = True
         calls = lane.calls
         try:
-            while lane.undecided and lane.decided < len(calls):
-                call = calls[lane.decided]
+            while decisions.waiting and decisions.fixed < len(calls):
+                call = calls[decisions.fixed]
                 if probe.implied is not None:
                     _footprints.looks_at_result(call)
                 if call.status is _QUEUED or call.status is Status.EXECUTING:
@@ -397,15 +400,15 @@ class Machine:
                     self.questions.decide(lane, call)
                     if call.status is Status.EXECUTING:
                         return  # it runs again
-                lane.decided += 1
+                decisions.fixed += 1
                 if call.merged is not None:
-                    lane.so_far = call.merged.after
+                    decisions.state = call.merged.after
                 if call.undecided is not None:
                     call.undecided = None
-                    lane.undecided -= 1
+                    decisions.waiting -= 1
                     self._decided_on(call)
         finally:
-            lane.deciding = False
+            decisions.underway = False
 
     def _decided_on(self, call: CallRecord) -> None:
         """Give back what a call that has ended kept until its result was fixed."""
@@ -431,7 +434,7 @@ class Machine:
         lane.modified.remove(call)
         call.modifiers, call.merged, call.undecided, call.reads = (), None, None, None
         call.saw, call.stale = state, stale
-        lane.undecided -= 1
+        cast(Decisions, lane.decisions).waiting -= 1
         if call.state is _AGAIN:
             # Its task has ended: it takes a slot again, and still has its tickets.
             lane.unfinished += 1
@@ -478,7 +481,7 @@ class Machine:
             self._hand_out(lane)
         if observer.measures:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
-        if lane.undecided:
+        if lane.decisions is not None:
             self.decide(lane)
         if lane.unfinished == 0:
             self.verbs.wake()
@@ -502,7 +505,7 @@ class Machine:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
         if self.cancel_reason is not None:
             self._refuse_again(lane)
-        if lane.undecided:
+        if lane.decisions is not None:
             self.decide(lane)
         if lane.is_over:
             self.verbs.wake()
@@ -579,7 +582,7 @@ class Machine:
             lane = self.lanes[call.place.index]  # type: ignore[union-attr]
             if holds:
                 self.finish(lane, call)
-            elif lane.undecided:
+            else:
                 self.decide(lane)
         return True
 

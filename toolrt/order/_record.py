@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from toolrt.model._watched_state import StateReads
     from toolrt.order._merge import MergedCall
 
-__all__ = ["PROGRESS_BOUND", "CallRecord", "LanePlace", "LaneRecord", "Siblings", "TrackedCall", "TrackedCalls"]
+__all__ = [
+    "PROGRESS_BOUND",
+    "CallRecord",
+    "Decisions",
+    "LanePlace",
+    "LaneRecord",
+    "Siblings",
+    "TrackedCall",
+    "TrackedCalls",
+]
 
 #: How many progress messages of a batch wait for the reader at most; the newest are dropped and counted.
 PROGRESS_BOUND = 1000
@@ -232,6 +241,28 @@ class CallRecord:
         return f"<{self.story()}>"
 
 
+class Decisions:
+    """How far the results of a lane are fixed, in call order.
+
+    A call that returned modifiers waits for the calls before it: only then is it known whether it is stale.
+
+    Args:
+        state: what the lane started from.
+    """
+
+    __slots__ = ("fixed", "state", "underway", "waiting")
+
+    def __init__(self, state: State) -> None:
+        #: How many calls wait.
+        self.waiting = 0
+        #: How many calls, from the first on, have their results.
+        self.fixed = 0
+        #: What the modifiers of those leave.
+        self.state = state
+        #: Whether one is being decided on now.
+        self.underway = False
+
+
 class LaneRecord:
     """One lane of a batch, from the submission of its first call to its merge.
 
@@ -262,12 +293,8 @@ class LaneRecord:
     lent: LentSlot | None = None
     #: Whether the slot policy is being asked who of its ready calls goes next.
     choosing: bool = False
-    #: How many of its calls wait for earlier ones to know whether they are stale.
-    undecided: int = 0
-    #: How many of its calls, from the first on, have their results, and the state that their modifiers leave.
-    decided: int = 0
-    so_far: State | None = None
-    deciding: bool = False
+    #: Which of its calls have their results, once one has returned modifiers.
+    decisions: Decisions | None = None
     #: The call at which it stands still, whose claims are not known yet.
     stands_at: CallRecord | None = None
     #: How many of its calls have been let in, or refused.

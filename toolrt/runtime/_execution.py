@@ -306,7 +306,7 @@ def _returned(run: ExecutionHost, lane: LaneRecord, call: CallRecord, value: Any
         run.fix_result(call, value)
     else:
         run.settle(call, _OK, value, None)
-        if lane.undecided:
+        if lane.decisions is not None:
             run.machine.decide(lane)
 
 
@@ -375,7 +375,7 @@ async def _failed(
     result = call.result
     if call.stops and not dropped and result is not None and result.outcome not in _CUT_SHORT:
         run.machine.stop(call)
-    if lane.undecided:
+    if lane.decisions is not None:
         run.machine.decide(lane)
     if call.inside is not None:
         call.inside.cancel("has ended")

@@ -21,6 +21,7 @@ from toolrt.model._claim import claims_in_words
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     CallRecord,
+    Decisions,
     LaneRecord,
     Machine,
     _footprints,
@@ -185,8 +186,8 @@ class ToolQuestions:
 
     def decide(self, lane: LaneRecord, call: CallRecord) -> None:
         """Fix the result of a call whose earlier calls have theirs: what it returned, or that it is stale."""
-        output = cast(ToolOutput, call.undecided)
-        before = lane.start if lane.so_far is None else lane.so_far
+        output, decisions = cast(ToolOutput, call.undecided), cast(Decisions, lane.decisions)
+        before = decisions.state
         stale = None
         call.merged = applied(call.modifiers, before, call.tool)
         if call.merged.exit_asked is not None:
@@ -196,7 +197,7 @@ class ToolQuestions:
         if stale is None:
             self._results.fix_result(call, output)
             return
-        earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: lane.decided])
+        earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: decisions.fixed])
         text = stale_text(stale, lane.start, earlier)
         if cast(Tool, call.tool).pure and self.machine.cancel_reason is None:
             self.machine.repeat(lane, call, before, text)
