@@ -201,7 +201,7 @@ class Batch:
             engine.begin()
             for call in calls:
                 engine.add(call, now)
-            engine.seal()
+            engine.machine.seal()
             if engine.machine.lanes:
                 await engine.drive()
             else:

@@ -471,7 +471,8 @@ class BatchRun:
                         self.give_up(error)
                         raise
         finally:
-            self._give_turn()
+            if self._turns:
+                self._give_turn()
             while machine.current + 1 < len(machine.lanes):
                 machine.pass_over(self.state)
                 self._merge()
