@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,8 @@ from prose import outside_code
 from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
 from reference import reference_of, with_defaults
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util.nodes import make_refnode
-
-from toolrt.teaching.play import write_site
 
 __all__ = ["setup"]
 
@@ -58,6 +59,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", on_docstring)
     app.connect("autodoc-process-signature", on_signature)
     app.connect("missing-reference", on_missing)
+    app.connect("builder-inited", on_begun)
     app.connect("build-finished", on_finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -152,7 +154,18 @@ def on_missing(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
     return make_refnode(app.builder, node["refdoc"], told.docname, told.node_id, content, found[0])
 
 
+def on_begun(app: Sphinx) -> None:
+    """Begin with the gallery, in a process of its own: it has few schedules of each program, and needs one core."""
+    if app.builder.name == "html":
+        target = Path(app.outdir) / GALLERY
+        command = [sys.executable, "-m", "toolrt", "litmus", "--site", str(target), "--most", str(GALLERY_MOST)]
+        app.toolrt_gallery = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # type: ignore[attr-defined]
+
+
 def on_finished(app: Sphinx, exception: Exception | None) -> None:
-    """Write the gallery beside the pages, with few schedules of each program, so that it takes seconds."""
-    if exception is None and app.builder.name == "html":
-        write_site(Path(app.outdir) / GALLERY, GALLERY_MOST)
+    """Wait for the gallery."""
+    gallery: subprocess.Popen[bytes] | None = getattr(app, "toolrt_gallery", None)
+    if gallery is not None and exception is not None:
+        gallery.terminate()
+    if gallery is not None and gallery.wait() and exception is None:
+        raise ExtensionError(f"the gallery was not written: exit code {gallery.returncode}")
