@@ -183,16 +183,35 @@ def test_docstring_becomes_fields() -> None:
 
 
 def test_gallery_is_part_of_the_site(tmp_path: Path) -> None:
-    """It is written when the pages are there and no error was, and linked from the page that asks for it."""
+    """A process of its own writes it, a build waits for that, and ends it when a page has an error; it is linked."""
     extension = _module(SITE / "extension.py")
-    written: list[tuple[Path, int]] = []
-    finish = extension["on_finished"]
-    finish.__globals__["write_site"] = lambda directory, most: written.append((directory, most))
+    done: list[str] = []
+
+    class Written:
+        returncode = 0
+
+        def __init__(self, command: list[str], **_: Any) -> None:
+            done.append(" ".join(command[1:]))
+
+        def wait(self) -> int:
+            done.append("waited")
+            return self.returncode
+
+        def terminate(self) -> None:
+            done.append("ended")
+
+    extension["on_begun"].__globals__["subprocess"] = SimpleNamespace(Popen=Written, DEVNULL=None)
+    for name, error in (("html", None), ("html", ValueError("a page")), ("text", None)):
+        app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name=name))
+        extension["on_begun"](app)
+        extension["on_finished"](app, error)
+    command = f"-m toolrt litmus --site {tmp_path / 'gallery'} --most {extension['GALLERY_MOST']}"
+    assert done == [command, "waited", command, "ended", "waited"]
+    Written.returncode = 1
     app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name="html"))
-    finish(app, None)
-    finish(app, ValueError("a page"))
-    finish(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name="text")), None)
-    assert written == [(tmp_path / "gallery", extension["GALLERY_MOST"])]
+    extension["on_begun"](app)
+    with pytest.raises(Exception, match="the gallery was not written"):
+        extension["on_finished"](app, None)
     source = [(ROOT / "docs/explanation/litmus.md").read_text(encoding="utf-8")]
     extension["on_source"](app, "explanation/litmus", source)
     assert '<a href="../gallery/index.html">' in source[0]
