@@ -330,6 +330,21 @@ def test_order_of_two_lines_mends_what_comes_too_early(program: Any, first: str,
     assert failure.repairs()[0].constraint.code.endswith(", reached=True)") is (done == "reached")
 
 
+@pytest.mark.parametrize(
+    ("name", "most", "says"),
+    [("overdraw", 200, False), ("overdraw", 4, True), ("two_stages_apart", 200, True)],
+    ids=["often", "a sample that says little", "several functions"],
+)
+def test_sample_that_may_hide_the_failure_says_so(name: str, most: int, says: bool) -> None:
+    """Few executions would have failed anyway, or the lock stands in several functions and moves other moments."""
+    litmus = LITMUS[name]
+    strategy = sim.Random(sim.RandomWalk(seed=1), most)
+    first = sim.explore(litmus.program, strategy, litmus.check, **litmus.settings).failures[0].repairs()[0]
+    assert isinstance(first.constraint, Atomic)
+    assert first.may_overfit is says
+    assert ("it may hide the failure" in first.text) is says
+
+
 @pytest.mark.parametrize("name", ["order_of_tasks", "rendezvous_backwards", "ask_each_other"])
 def test_no_repair_of_these_kinds_is_an_answer(name: str) -> None:
     """What no lock, look, shield or order mends gets none."""

@@ -10,8 +10,8 @@ Rules.
     3. The repair that loses no outcome of those that passed comes first; then lock orders, looks taken again, atomic
        lines, shields and orders, one after the other; then fewer regions and fewer lines.
 
-Limits.  Shields and orders may fit this failure alone, and say so.  A repair that changes what a step does, rather than
-when, is none of these kinds.
+Limits.  Shields and orders may fit this failure alone, a sample may hide it, and they say so.  A repair that changes
+what a step does, rather than when, is none of these kinds.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ __all__ = ["Repair", "repairs_of"]
 #: So many worlds are explored at most, and a world is grown so often.
 _MOST, _GROWN = 16, 3
 
+#: A sample of a world says little when fewer of its executions would have failed without the constraint.
+_EXPECTED = 5
+
 #: What is no variable of the program's.
 _NO_VARIABLES = ("Nursery", "CancelScope", "RunVar", "anything")
 
@@ -65,7 +68,8 @@ class Repair:
     text: str
     #: The outcomes that passed without it and do not come any more, as texts.
     lost: tuple[str, ...] = ()
-    #: Whether it may fit this failure alone: an order or a shield.
+    #: Whether it may fit this failure alone (an order or a shield), or hide it: a sample passed in which few executions
+    #: would have failed, or under a lock round several functions.
     may_overfit: bool = False
 
     def __str__(self) -> str:
@@ -121,7 +125,8 @@ def repairs_of(
             if report.verdict == "PASS":
                 outcomes = {_outcome(value) for value in report.outcomes}
                 if not outcomes - right:
-                    found.append(_repair(constraint, report, tuple(sorted(right - outcomes))))
+                    expected = report.executions * found_in.failed / max(1, found_in.executions)
+                    found.append(_repair(constraint, report, tuple(sorted(right - outcomes)), expected))
                 break
             wider = _grown(constraint, report)
             if wider is None:
@@ -156,15 +161,20 @@ def _is_more(constraint: Constraint, other: Constraint) -> bool:
     )
 
 
-def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...]) -> Repair:
+def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...], expected: float) -> Repair:
+    """Give a world that passed as a repair; without it so many of its executions were `expected` to fail."""
     passed = f"{report.executions - report.failed:,} of {report.executions:,} pass"
     text = f"{_written(constraint)}: {passed}, {report.claim.partition(' with ')[0]}"
     overfits = isinstance(constraint, Shielded | Before)
+    several = isinstance(constraint, Atomic) and len(constraint.regions) > 1
+    hides = not report.complete and (several or expected < _EXPECTED)
     if lost:
         text += f"; {', '.join(lost)} {'does' if len(lost) == 1 else 'do'} not come any more"
     if overfits:
         text += "; it may fit this failure alone: try it with one task more"
-    return Repair(constraint, report, text, lost, overfits)
+    elif hides:
+        text += "; a sample passed, and a lock moves other moments too: it may hide the failure, try more executions"
+    return Repair(constraint, report, text, lost, overfits or hides)
 
 
 def _written(constraint: Constraint) -> str:
