@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
-from toolrt.invariants.mutants._mutant import Break, Function, Mutant, MutantList, instead
+from toolrt.invariants.mutants._mutant import Function, Mutant, MutantList
 from toolrt.invariants.script import (
     AddCell,
     AppendFile,
@@ -29,7 +29,7 @@ from toolrt.runtime._context import ToolContext
 from toolrt.runtime._reader import Cursor, Reader
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["ORDER", "taking"]
+__all__ = ["ORDER"]
 
 
 _TWO_SPEEDS = Mix(
@@ -157,92 +157,55 @@ def _forgotten(merged: Function, lane: int, state: State, calls: Iterable[CallRe
 # Laws 4 to 6: claims that are not taken as they are declared
 
 
-def taking(change: Callable[[ClaimTable, Claim], Claim | None]) -> Break:
-    """A break in which a table changes each claim that is taken, or leaves it out."""
-
-    def changed(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
-        kept = [change(self, claim) for claim in claims]
-        return take(self, [claim for claim in kept if claim is not None], *rest)
-
-    return instead(ClaimTable, "take", changed)
-
-
-def _no_files(table: ClaimTable, claim: Claim) -> Claim | None:
-    return None if claim.resource[:1] == ("file",) else claim
-
-
-_declared.add(
-    "files are not ordered",
-    "same_file_in_call_order",
-    "Claims on files are not taken.",
-    taking(_no_files),
-    Mix([Scripted([AppendFile("f", "a")]), Scripted([AppendFile("f", "b")])]),
+@_declared.instead("files are not ordered", "same_file_in_call_order", ClaimTable, "take").on(
+    Mix([Scripted([AppendFile("f", "a")]), Scripted([AppendFile("f", "b")])])
 )
+def _no_files(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+    """Claims on files are not taken."""
+    return take(self, [claim for claim in claims if claim.resource[:1] != ("file",)], *rest)
 
 
-def _no_file_reads(table: ClaimTable, claim: Claim) -> Claim | None:
-    return None if claim.resource[:1] == ("file",) and claim.mode is READ else claim
-
-
-_declared.add(
-    "readers of files do not wait",
-    "same_file_in_call_order",
-    "READ claims on files are not taken.",
-    taking(_no_file_reads),
-    Mix([Scripted([AppendFile("f", "a")]), Scripted([ReadFile("f")])]),
+@_declared.instead("readers of files do not wait", "same_file_in_call_order", ClaimTable, "take").on(
+    Mix([Scripted([AppendFile("f", "a")]), Scripted([ReadFile("f")])])
 )
+def _no_file_reads(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+    """READ claims on files are not taken."""
+    kept = [claim for claim in claims if claim.mode is not READ or claim.resource[:1] != ("file",)]
+    return take(self, kept, *rest)
 
 
-def _no_root(table: ClaimTable, claim: Claim) -> Claim | None:
-    return claim if claim.resource else None
-
-
-_declared.add(
-    "everything is claimed in vain",
-    "exclusive_alone",
-    "A claim on everything is not taken, so a call that declares nothing overlaps its neighbours.",
-    taking(_no_root),
-    Mix([Scripted([AddCell("a", "x"), Sleep(1)], says="nothing"), Scripted([AddCell("a", "y")])], lanes="parallel"),
+@_declared.instead("everything is claimed in vain", "exclusive_alone", ClaimTable, "take").on(
+    Mix([Scripted([AddCell("a", "x"), Sleep(1)], says="nothing"), Scripted([AddCell("a", "y")])], lanes="parallel")
 )
+def _no_root(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+    """A claim on everything is not taken, so a call that declares nothing overlaps its neighbours."""
+    return take(self, [claim for claim in claims if claim.resource], *rest)
 
 
-def _with_limit(limit: float) -> Break:
-    def with_limit(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-        self.limit = limit
-
-    return instead(Machine, "__init__", with_limit)
-
-
-_declared.add(
-    "one at a time",
-    "no_needless_wait",
-    "Only one call runs at once, whatever the limit.",
-    _with_limit(1),
-    Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")]),
+@_declared.instead("one at a time", "no_needless_wait", Machine, "__init__").on(
+    Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")])
 )
+def _limit_of_one(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
+    """Only one call runs at once, whatever the limit."""
+    init(self, *args, **kwargs)
+    self.limit = 1
 
 
-_declared.add(
-    "no limit",
-    "no_needless_wait",
-    "As many calls run at once as are ready, whatever the limit.",
-    _with_limit(float("inf")),
-    Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=2),
+@_declared.instead("no limit", "no_needless_wait", Machine, "__init__").on(
+    Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=2)
 )
+def _no_limit(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
+    """As many calls run at once as are ready, whatever the limit."""
+    init(self, *args, **kwargs)
+    self.limit = float("inf")
 
 
-def _all_write(table: ClaimTable, claim: Claim) -> Claim | None:
-    return Claim(claim.resource, WRITE, claim.subtree)
-
-
-_declared.add(
-    "readers exclude readers",
-    "no_needless_wait",
-    "READ claims are taken as if they were WRITE.",
-    taking(_all_write),
-    Mix([Scripted([ReadCell("a"), Sleep(1)]), Scripted([ReadCell("a"), Sleep(1)])]),
+@_declared.instead("readers exclude readers", "no_needless_wait", ClaimTable, "take").on(
+    Mix([Scripted([ReadCell("a"), Sleep(1)]), Scripted([ReadCell("a"), Sleep(1)])])
 )
+def _all_write(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+    """READ claims are taken as if they were WRITE."""
+    return take(self, [Claim(claim.resource, WRITE, claim.subtree) for claim in claims], *rest)
 
 
 @_declared.instead("slots to the last", "no_needless_wait", _machine, "heappop").on(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
-from toolrt.invariants.mutants._mutant import Function, Mutant, MutantList, instead, patched
-from toolrt.invariants.mutants._of_order import taking
+from toolrt.invariants.mutants._mutant import Function, Mutant, MutantList, patched
 from toolrt.invariants.script import (
     AddCell,
     ChangeState,
@@ -96,17 +96,10 @@ def _uncounted(take: Function, self: Reader, call: CallRecord, message: Any) -> 
 # Law 9
 
 
-def _no_control(table: ClaimTable, claim: Claim) -> Claim | None:
-    return None if table.name == "control" else claim
-
-
-_declared.add(
-    "stops too late",
-    "failure_contained",
-    "The control claim is not taken, so what follows a call that may stop the batch has started by then.",
-    taking(_no_control),
-    _STOPPING,
-)
+@_declared.instead("stops too late", "failure_contained", ClaimTable, "take").on(_STOPPING)
+def _no_control(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+    """The control claim is not taken, so what follows a call that may stop the batch has started by then."""
+    return take(self, () if self.name == "control" else claims, *rest)
 
 
 @_declared.instead("every failure stops", "failure_contained", BatchRun, "settle").on(
@@ -147,17 +140,9 @@ def _denies_effects(settle: Function, self: BatchRun, call: CallRecord, outcome:
     settle(self, call, Outcome.NOT_STARTED if outcome is Outcome.INTERRUPTED else outcome, *rest)
 
 
-def _lets_them_run(interrupt: Function, self: Any, lane: Any) -> Any:
-    return None
-
-
-_declared.add(
-    "a cancel waits",
-    "cancel_truthful",
-    "A cancel starts nothing new, and lets what runs come to its end.",
-    instead(BatchRun, "interrupt_lane", _lets_them_run),
-    _CANCELLED,
-)
+@_declared.instead("a cancel waits", "cancel_truthful", BatchRun, "interrupt_lane").on(_CANCELLED)
+def _lets_lanes_run(interrupt: Function, self: BatchRun, lane: LaneRecord) -> None:
+    """A cancel starts nothing new, and lets what runs come to its end."""
 
 
 @_declared.instead("interrupts who returned", "cancel_truthful", BatchRun, "cancel").on(
@@ -211,13 +196,11 @@ def _takes_back(cancel_call: Function, self: BatchRun, call_index: int, reason: 
     return answer
 
 
-_declared.add(
-    "a call cancelled alone runs on",
-    "cancel_truthful",
-    "A cancel of one call is heard only by calls that have not started.",
-    instead(BatchRun, "interrupt", _lets_them_run),
-    Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25, cancel_call=1),
+@_declared.instead("a call cancelled alone runs on", "cancel_truthful", BatchRun, "interrupt").on(
+    Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25, cancel_call=1)
 )
+def _lets_calls_run(interrupt: Function, self: BatchRun, call: CallRecord) -> None:
+    """A cancel of one call is heard only by calls that have not started."""
 
 
 # Law 11

@@ -15,9 +15,6 @@ from toolrt.runtime._questions import ToolQuestions
 __all__ = ["STATE"]
 
 
-#: A call changes what the claims of the next one look at; that one claims to look, so it waits.
-_POINTS_ELSEWHERE = Mix([Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")])])
-
 _declared = MutantList()
 
 
@@ -40,17 +37,13 @@ def _never_stale(stale_part: Function, *args: Any) -> None:
     return
 
 
-def _runs_stale(ask_again: Function, self: ToolQuestions, lane: LaneRecord, call: CallRecord) -> None:
-    self.machine.holds(lane, call)
-
-
-_declared.add(
-    "stale claims run",
-    "claims_hold",
-    "A call that was granted after a wait is not asked for its claims again.",
-    instead(ToolQuestions, "ask_again", _runs_stale),
-    _POINTS_ELSEWHERE,
+# A call changes what the claims of the next one look at; that one claims to look, so it waits.
+@_declared.instead("stale claims run", "claims_hold", ToolQuestions, "ask_again").on(
+    Mix([Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")])])
 )
+def _runs_stale(ask_again: Function, self: ToolQuestions, lane: LaneRecord, call: CallRecord) -> None:
+    """A call that was granted after a wait is not asked for its claims again."""
+    self.machine.holds(lane, call)
 
 
 def _waits_for_nothing(must_wait: Function, self: Admission, *looks: Any) -> bool:
