@@ -4,7 +4,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const [part, label] of [[".sidebar-drawer", "All pages"], [".toc-drawer", "On this page"]]) {
     for (const drawer of document.querySelectorAll(part)) drawer.setAttribute("aria-label", label);
   }
-  const scrolls = "pre, .table-wrapper, .cell-output, .sidebar-scroll, .toc-scroll";
+  const scrolls = "pre, .table-wrapper, .cell-output, .sidebar-scroll, .toc-scroll, p:has(> img)";
   for (const part of document.querySelectorAll(scrolls)) part.tabIndex = 0;
   for (const head of document.querySelectorAll("th:empty")) head.replaceWith(document.createElement("td"));
   if (!document.querySelector("h1")) {
