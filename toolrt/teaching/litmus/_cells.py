@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import product
 
 import trio
@@ -138,18 +139,12 @@ def _lazily(locked: bool) -> Program:
         instance: Cell[object] = Cell(None, name="instance")
         lock = trio.Lock()
 
-        async def create() -> None:
-            if instance.get() is None:
-                await checkpoint()
-                made.set(made.get() + 1)
-                instance.set(object())
-
         async def use() -> None:
-            if locked:
-                async with lock:
-                    await create()
-            else:
-                await create()
+            async with lock if locked else nullcontext():
+                if instance.get() is None:
+                    await checkpoint()
+                    made.set(made.get() + 1)
+                    instance.set(object())
 
         await together(use, use)
         return made.get()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import trio
@@ -107,18 +108,13 @@ def _tickets(locked: bool) -> Program:
         history, lock, last = sim.History(), trio.Lock(), sim.Cell(0, name="last")
 
         async def take() -> int:
-            seen = last.get()
-            await checkpoint()
-            last.set(seen + 1)
-            return seen + 1
+            async with lock if locked else nullcontext():
+                seen = last.get()
+                await checkpoint()
+                last.set(seen + 1)
+                return seen + 1
 
-        async def take_locked() -> int:
-            async with lock:
-                return await take()
-
-        take_locked.__name__ = "take"
-        method = take_locked if locked else take
-        await history.run(*[lambda: history.call(method)] * 2)
+        await history.run(*[lambda: history.call(take)] * 2)
         return history
 
     return program
@@ -157,19 +153,14 @@ def _on_call(locked: bool) -> Program:
         here = {who: sim.Cell(True, name=who) for who in "ab"}
 
         async def leave(who: str) -> bool:
-            may = all(cell.get() for cell in here.values())
-            await checkpoint()
-            if may:
-                here[who].set(False)
-            return may
+            async with lock if locked else nullcontext():
+                may = all(cell.get() for cell in here.values())
+                await checkpoint()
+                if may:
+                    here[who].set(False)
+                return may
 
-        async def leave_locked(who: str) -> bool:
-            async with lock:
-                return await leave(who)
-
-        leave_locked.__name__ = "leave"
-        method = leave_locked if locked else leave
-        await history.run(lambda: history.call(method, "a"), lambda: history.call(method, "b"))
+        await history.run(lambda: history.call(leave, "a"), lambda: history.call(leave, "b"))
         return history
 
     return program
