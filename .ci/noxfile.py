@@ -1,7 +1,7 @@
 """The checks of a change, for the environment that is active: `nox -f .ci/noxfile.py` runs the fast ones.
 
     pip install -e '.[dev]' nox
-    nox -f .ci/noxfile.py                  fast: style, types, and the quick tests of the rooms that were changed
+    nox -f .ci/noxfile.py                  fast: style, shape, types, and the quick tests of what was changed
     nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms, also those that start processes
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
     nox -f .ci/noxfile.py -s pythons       the whole suite on Python 3.12 and 3.13; `-- python3.12` for one
@@ -15,7 +15,8 @@
     nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
 
 A room is changed when a file of it differs from where the branch left origin/main, also when it is not
-committed yet.  The markers `slow` and `process` are those of pyproject.toml.
+committed yet.  Behind its tests come those of the rooms that import a changed module, by the graph that import-linter
+reads.  The markers `slow` and `process` are those of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -67,33 +68,37 @@ def tests_for(files: list[str]) -> list[str]:
     return sorted(folder for folder in found if list((ROOT / folder).glob("test_*.py")))
 
 
+def importers_of(files: list[str]) -> list[str]:
+    """Name a file of each room that imports a module of `files`, or what its room hands on of it."""
+    import grimp
+
+    graph = grimp.build_graph("toolrt")
+    changed = {".".join(Path(file).with_suffix("").parts).removesuffix(".__init__") for file in files}
+    found = set(changed & graph.modules)
+    for module in sorted(found):
+        room = ".".join(module.split(".")[:2])
+        within = {one for one in graph.find_downstream_modules(module) if one == room or one.startswith(f"{room}.")}
+        found |= {one for each in (module, *within) for one in graph.find_modules_that_directly_import(each)}
+    return sorted(f"{module.replace('.', '/')}.py" for module in found)
+
+
 @nox.session
 def fast(session: nox.Session) -> None:
-    """Check style and types, and run the tests of changed rooms."""
+    """Check style, shape and types, and run the tests of changed rooms, then those of their importers."""
     session.chdir(ROOT)
     session.run("ruff", "format", "--check", "--quiet", ".")
     session.run("ruff", "check", "--quiet", ".")
+    session.run("python", "-m", "pytest", "-q", "-x", "tests/docs/test_house.py")
     session.run("lint-imports", "--no-cache", "--no-logo")
     session.run("mypy")
-    folders = [f"tests/{room}" for room in session.posargs] or tests_for(changed_files())
-    if folders:
-        marked = "not slow" if session.posargs else "not slow and not process"
-        session.run(
-            "python",
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-n",
-            "2",
-            "--dist",
-            "worksteal",
-            "-m",
-            marked,
-            *folders,
-            success_codes=[0, 5],
-        )
-    else:
+    changed = changed_files()
+    folders = [f"tests/{room}" for room in session.posargs] or tests_for(changed)
+    marked = "not slow" if session.posargs else "not slow and not process"
+    importers = [] if session.posargs else [one for one in tests_for(importers_of(changed)) if one not in folders]
+    for some in filter(None, (folders, importers)):
+        command = ["python", "-m", "pytest", "-q", "-x", "-n", "2", "--dist", "worksteal", "-m", marked, *some]
+        session.run(*command, success_codes=[0, 5])
+    if not folders:
         session.log("no room was changed")
 
 

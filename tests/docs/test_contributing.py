@@ -93,6 +93,10 @@ def test_room_of_a_changed_file_has_its_tests_run(monkeypatch: pytest.MonkeyPatc
             assert len(tests_for([f"toolrt/{room}/_file.py"])) == 1, room
     assert tests_for(["docs/index.md", "tests/sim/test_clock.py", "LICENSE"]) == ["tests/docs", "tests/sim"]
     assert tests_for(["tests/conftest.py"]) == []
+    importers = tests_for(noxfile["importers_of"](["toolrt/order/_machine.py", "docs/index.md"]))
+    assert {"tests/order", "tests/runtime", "tests/invariants"} <= set(importers)
+    assert "tests/sim" not in importers
+    assert noxfile["importers_of"](["toolrt/no_such_module.py"]) == []
 
 
 # Of the extra "cluster", and of the adapters, which are tested in environments of their own.
