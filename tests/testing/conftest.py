@@ -16,6 +16,15 @@ from tests._forked import ran
 Inner = Callable[..., tuple[int, str]]
 
 
+def ended(run: tuple[int, str], code: int, *words: str) -> str:
+    """Give what a pytest printed that ended with this code, and printed these words."""
+    found, output = run
+    assert found == code, output
+    for word in words:
+        assert word in output, output
+    return output
+
+
 @pytest.fixture
 def inner(tmp_path: Path) -> Inner:
     """A pytest in a directory of its own, with pytest-trio's trio_mode unless told otherwise.

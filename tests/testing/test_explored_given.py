@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hypothesis
 import pytest
@@ -18,12 +18,10 @@ from hypothesis.errors import DeadlineExceeded
 
 from tests.testing._counting import QUICK, count
 from tests.testing._losing import LOSING
+from tests.testing.conftest import Inner, ended
 from toolrt import testing
 from toolrt.errors import DefinitionRefused
 from toolrt.testing._given import fresh
-
-if TYPE_CHECKING:
-    from tests.testing.conftest import Inner
 
 
 def test_hypothesis_shrinks_the_workload_and_the_explorer_the_schedule() -> None:
@@ -259,9 +257,7 @@ class TestIt:
 @pytest.mark.process
 def test_given_with_marker_fixtures_class_and_parameters(inner: Inner) -> None:
     """The report has the minimal example, its minimal schedule and the command."""
-    code, output = inner(_GIVEN)
-    assert code == 1, output
-    assert "2 failed" in output
+    output = ended(inner(_GIVEN), 1, "2 failed")
     assert output.count("tasks=2,") == 2
     assert output.count("6 steps, 1 preemption") == 2
     assert "cell=<fixture cell, made anew for each execution>" in output
@@ -274,12 +270,8 @@ def test_given_is_replayed_with_the_example_of_the_database(inner: Inner) -> Non
     """One workload has the schedule; the others are passed over."""
     inner(_GIVEN)
     name, schedule = "test_it.py::TestIt::test_given[0]", "main main.0 main.1*2 main.0 main"
-    code, output = inner(None, name, "--explore-replay", schedule)
-    assert code == 1, output
-    assert "tasks=2," in output
-    code, output = inner(None, name, "--explore-replay", "main main.0*99")
-    assert code == 1, output
-    assert "no example has the schedule" in output
+    ended(inner(None, name, "--explore-replay", schedule), 1, "tasks=2,")
+    ended(inner(None, name, "--explore-replay", "main main.0*99"), 1, "no example has the schedule")
 
 
 @pytest.mark.slow
@@ -298,6 +290,4 @@ def test_seed_of_hypothesis_decides_the_workloads(inner: Inner) -> None:
 @pytest.mark.process
 def test_fixture_that_is_made_once_is_still_a_trap_for_given(inner: Inner) -> None:
     """Hypothesis' health check stays where it is right: pytest's own tmp_path is not made anew."""
-    code, output = inner(_GIVEN.replace("self, cell,", "self, cell, tmp_path,"))
-    assert code == 1, output
-    assert "uses a function-scoped fixture" in output
+    ended(inner(_GIVEN.replace("self, cell,", "self, cell, tmp_path,")), 1, "uses a function-scoped fixture")

@@ -5,18 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 import pytest
 
 from tests.testing._losing import LOSING
+from tests.testing.conftest import Inner, ended
 from toolrt.testing._explored import ExplorationPlan
 
 pytestmark = pytest.mark.process
 
-if TYPE_CHECKING:
-    from tests.testing.conftest import Inner
 
 _LOST_UPDATE = (
     LOSING
@@ -35,20 +33,20 @@ async def test_counter(cell):
 def test_explored_test_passes(inner: Inner, trio_mode: bool) -> None:
     """A test that no schedule breaks passes, in one line."""
     text = _LOST_UPDATE.format(options="", second="", expected=1)
-    code, output = inner(text, "--strict-markers", trio_mode=trio_mode)
-    assert code == 0, output
-    assert "1 passed" in output
+    ended(inner(text, "--strict-markers", trio_mode=trio_mode), 0, "1 passed")
 
 
 @pytest.mark.parametrize("trio_mode", [True, False])
 def test_explored_test_fails_with_its_minimal_schedule(inner: Inner, trio_mode: bool) -> None:
     """A lost update is found, and the failure says by which schedule."""
     text = _LOST_UPDATE.format(options="executions=50", second="nursery.start_soon(bump, cell)", expected=2)
-    code, output = inner(text, trio_mode=trio_mode)
-    assert code == 1, output
-    assert "FAIL: sampled" in output
-    assert "assert 1 == 2" in output
-    assert "--explore-replay 'main main.0 main.1*2 main.0 main'" in output
+    ended(
+        inner(text, trio_mode=trio_mode),
+        1,
+        "FAIL: sampled",
+        "assert 1 == 2",
+        "--explore-replay 'main main.0 main.1*2 main.0 main'",
+    )
 
 
 def test_explored_test_takes_a_strategy_and_a_check(inner: Inner) -> None:
@@ -65,11 +63,7 @@ async def test_value():
 async def test_outcome():
     return 2
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "1 failed, 1 passed" in output
-    assert "FAIL: sampled(n=1" in output
-    assert "the check returned False" in output
+    ended(inner(text), 1, "1 failed, 1 passed", "FAIL: sampled(n=1", "the check returned False")
 
 
 @pytest.mark.slow
@@ -90,22 +84,18 @@ async def test_it(ready):
         await trio.lowlevel.checkpoint()
     assert not late.cancelled_caught or work.cancelled_caught
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "with cancel_at=work, clock_moves<=1" in output
+    output = ended(inner(text), 1, "with cancel_at=work, clock_moves<=1")
     assert "clock" in output.partition("--explore-replay")[2]
     for option in ("clock='now'", "clock_moves=0", "jobs=0", "cancel_at=3"):
         text = f"import pytest\n@pytest.mark.explore({option})\nasync def test_it(): pass\n"
-        code, output = inner(text)
-        assert code == 1, output
+        output = ended(inner(text), 1)
         assert option.partition("=")[0] in output
         assert "expected" in output
 
 
 def test_marker_is_listed_with_all_its_options(inner: Inner) -> None:
     """What ``pytest --markers`` says the marker takes is what it takes, with what each is when it is not given."""
-    code, output = inner("", "--markers")
-    assert code == 0, output
+    output = ended(inner("", "--markers"), 0)
     given = ("replay", "tracks_unasked", "verbose")  # what the marker itself cannot say
     options = [field for field in attrs.fields(ExplorationPlan) if field.name not in given]
     taken = ", ".join(f"{option.name}={option.default!r}" for option in options)
@@ -129,9 +119,7 @@ class TestIt:
         assert trio.current_time() == 1000
         assert base + more in (41, 42)
 """
-    code, output = inner(text)
-    assert code == 0, output
-    assert "2 passed" in output
+    ended(inner(text), 0, "2 passed")
 
 
 def test_explored_test_with_hypothesis(inner: Inner) -> None:
@@ -149,38 +137,28 @@ async def test_number(number):
     await trio.lowlevel.checkpoint()
     assert number < 50
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "number=50" in output
+    ended(inner(text), 1, "number=50")
 
 
 def test_sync_test_is_refused(inner: Inner) -> None:
     """There is nothing to explore in a sync test."""
-    code, output = inner("import pytest\n@pytest.mark.explore\ndef test_it(): pass\n")
-    assert code == 1, output
-    assert "needs an async test" in output
+    ended(inner("import pytest\n@pytest.mark.explore\ndef test_it(): pass\n"), 1, "needs an async test")
 
 
 def test_sync_tests_of_a_marked_module_are_left_alone(inner: Inner) -> None:
     """The mark means those that can be explored."""
     text = "import pytest\npytestmark = pytest.mark.explore\ndef test_it(): pass\nasync def test_async(): pass\n"
-    code, output = inner(text)
-    assert code == 0, output
-    assert "2 passed" in output
+    ended(inner(text), 0, "2 passed")
 
 
 def test_unknown_option_is_refused(inner: Inner) -> None:
     """A typing error in the marker is no silent default."""
-    code, output = inner("import pytest\n@pytest.mark.explore(executoins=3)\nasync def test_it(): pass\n")
-    assert code == 1, output
-    assert "executoins" in output
+    ended(inner("import pytest\n@pytest.mark.explore(executoins=3)\nasync def test_it(): pass\n"), 1, "executoins")
 
 
 def test_skipping_inside_skips(inner: Inner) -> None:
     """`pytest.skip` in an execution skips the test."""
-    code, output = inner("import pytest\n@pytest.mark.explore\nasync def test_it(): pytest.skip('no')\n")
-    assert code == 0, output
-    assert "1 skipped" in output
+    ended(inner("import pytest\n@pytest.mark.explore\nasync def test_it(): pytest.skip('no')\n"), 0, "1 skipped")
 
 
 def test_unmarked_tests_are_left_alone(inner: Inner) -> None:
@@ -190,8 +168,7 @@ import sys, trio
 async def test_it():
     assert "toolrt.testing" not in sys.modules
 """
-    code, output = inner(text, fresh=True)
-    assert code == 0, output
+    ended(inner(text, fresh=True), 0)
 
 
 @pytest.mark.parametrize("missing", ["hypothesis", "pytest"])
@@ -238,17 +215,13 @@ async def test_it():
 def test_order_is_taken(inner: Inner) -> None:
     """By the marker and by an option, which outranks it; a schedule of the other order is run in its own."""
     options = ("--explore-database", "kept")
-    code, output = inner(_ORDERED, *options)
-    assert code == 0, output
-    code, output = inner(None, *options, "--explore-order", "any")
-    assert code == 1, output
+    ended(inner(_ORDERED, *options), 0)
+    output = ended(inner(None, *options, "--explore-order", "any"), 1)
     schedule = output.partition("--explore-replay '")[2].partition("'")[0]
     assert schedule.startswith("main ")
-    code, output = inner(None, *options, "--explore-replay", schedule)
-    assert code == 1, output
+    ended(inner(None, *options, "--explore-replay", schedule), 1)
     # What failed under the other order is no schedule of this one.
-    code, output = inner(None, *options)
-    assert code == 0, output
+    ended(inner(None, *options), 0)
 
 
 def test_pages_of_failures_are_kept(inner: Inner, tmp_path: Path) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.testing._losing import LOSING
-
-if TYPE_CHECKING:
-    from tests.testing.conftest import Inner
+from tests.testing.conftest import Inner, ended
 
 COUNTER = (
     LOSING
@@ -64,8 +61,7 @@ def test_command_that_was_printed_replays_the_failure(inner: Inner) -> None:
 @pytest.mark.process
 def test_replay_of_a_schedule_that_passes_passes(inner: Inner) -> None:
     """One after the other nothing is lost."""
-    code, output = inner(FAILING, "--explore-replay", "main main.0*2 main.1*2 main")
-    assert code == 0, output
+    ended(inner(FAILING, "--explore-replay", "main main.0*2 main.1*2 main"), 0)
 
 
 @pytest.mark.process
@@ -74,9 +70,7 @@ def test_replay_of_a_schedule_that_passes_passes(inner: Inner) -> None:
 )
 def test_replay_of_what_is_no_schedule_of_the_test_fails(inner: Inner, schedule: str, says: str) -> None:
     """It is never guessed what was meant."""
-    code, output = inner(FAILING, "--explore-replay", schedule)
-    assert code == 1, output
-    assert says in output
+    ended(inner(FAILING, "--explore-replay", schedule), 1, says)
 
 
 @pytest.mark.process
@@ -179,10 +173,7 @@ async def test_it():
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.run_process, ["true"])
 """
-    code, output = inner(text, "--explore-database", "kept")
-    assert code == 1, output
-    assert "NotSimulated" in output
-    assert "sim.Process" in output
+    output = ended(inner(text, "--explore-database", "kept"), 1, "NotSimulated", "sim.Process")
     assert "--explore-replay" not in output
 
 
@@ -226,10 +217,7 @@ async def test_stop():
 async def test_never():
     pass
 """
-    code, output = inner(text)
-    assert code == 7, output
-    assert "2 failed, 3 skipped, 2 xfailed" in output
-    assert "enough" in output
+    ended(inner(text), 7, "2 failed, 3 skipped, 2 xfailed", "enough")
 
 
 @pytest.mark.slow
@@ -244,9 +232,7 @@ def test_failure_is_kept_and_tried_first(inner: Inner, tmp_path: Path) -> None:
     del options
     for place in (["--explore-database", "kept"], []):
         assert inner(FAILING, *place)[0] == 1
-        code, output = inner(quiet, *place)
-        assert code == 1, output
-        assert "FAIL: sampled(n=1, distinct=1)" in output
+        ended(inner(quiet, *place), 1, "FAIL: sampled(n=1, distinct=1)")
     assert (tmp_path / ".hypothesis").is_dir()
     files = list((tmp_path / "kept").rglob("*.schedule"))
     assert [file.read_text().splitlines() for file in files] == [
@@ -263,14 +249,12 @@ def test_kept_failure_survives_edits_and_is_dropped_when_it_no_longer_fits(inner
     edited = FAILING.replace("seen = cell.get()", "value = 1; seen = cell.get() + value - 1").replace(
         "async def bump", "\n\nasync def bump"
     )
-    code, output = inner(edited, "--explore-executions", "1", ini=ini)
-    assert code == 1, output
+    ended(inner(edited, "--explore-executions", "1", ini=ini), 1)
     fixed = COUNTER.format(options="", expected="cell.get()")
     assert inner(fixed, ini=ini)[0] == 0
     assert list((tmp_path / "kept").rglob("*.schedule")), "it still fits, and the bug may come back"
     moved = FAILING.replace("    await trio.lowlevel.checkpoint()\n", "")
-    code, output = inner(moved, ini=ini)
-    assert code == 0, output
+    output = ended(inner(moved, ini=ini), 0)
     assert "iverge" not in output
     assert not list((tmp_path / "kept").rglob("*.schedule"))
 
@@ -305,6 +289,5 @@ class TestIt:
 @pytest.mark.process
 def test_xdist_runs_explored_tests(inner: Inner) -> None:
     """Options and kept failures reach the workers."""
-    code, output = inner(FAILING, "-p", "xdist", "-n", "1", "--explore-executions", "50", fresh=True)
-    assert code == 1, output
+    output = ended(inner(FAILING, "-p", "xdist", "-n", "1", "--explore-executions", "50", fresh=True), 1)
     assert command_in(output) == "main main.0 main.1*2 main.0 main"

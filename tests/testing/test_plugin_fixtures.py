@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.testing.conftest import Inner
+from tests.testing.conftest import Inner, ended
 
 
 def outcomes(output: str) -> dict[str, str]:
@@ -137,8 +135,7 @@ async def test_autojump_clock(autojump_clock):
 def test_fixtures_are_made_anew_for_each_execution(inner: Inner) -> None:
     """Sync, async, generators, nurseries, finalizers, parameters, classes: nothing leaks into the next execution."""
     text = _KINDS.replace("def test_all_were_torn_down():\n    pass\ntest_all_were_torn_down.pytestmark = []\n", "")
-    code, output = inner(text)
-    assert code == 0, output
+    output = ended(inner(text), 0)
     assert len(outcomes(output)) == 11, output
     assert re.findall(r"^ended: (.*)", output, re.M) == [f"True {count}" for count in range(24)]
     assert re.findall(r"^before: (\d)", output, re.M) == [*map(str, range(8))]
@@ -161,10 +158,7 @@ async def test_it(once):
     if len(once) > 3:
         await trio.lowlevel.checkpoint()
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "uncontrolled" in output
-    assert "module-scoped" in output
+    ended(inner(text), 1, "uncontrolled", "module-scoped")
 
 
 @pytest.mark.process
@@ -185,8 +179,7 @@ async def test_it(opened):
     opened.append(1)
     assert opened == [1]
 """
-    code, output = inner(text, trio_mode=trio_mode)
-    assert code == 0, output
+    ended(inner(text, trio_mode=trio_mode), 0)
 
 
 @pytest.mark.process
@@ -218,10 +211,7 @@ async def test_it(cleaned, crashing):
     await trio.sleep(100)
     print("went on")
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "ValueError('boom')" in output
-    assert "cleaned up" in output
+    output = ended(inner(text), 1, "ValueError('boom')", "cleaned up")
     assert "went on" not in output
     assert "not told" not in output
     assert "--explore-replay" in output
@@ -251,11 +241,7 @@ async def test_both(closing):
 async def test_twice(closing_twice):
     pass
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "ValueError: teardown" in output
-    assert "AssertionError: body" in output
-    assert "closing_twice yielded twice" in output
+    ended(inner(text), 1, "ValueError: teardown", "AssertionError: body", "closing_twice yielded twice")
 
 
 @pytest.mark.process
@@ -269,9 +255,7 @@ import pytest
 async def test_it(nursery):
     raise KeyError("x")
 """
-    code, output = inner(text)
-    assert code == 0, output
-    assert "1 xfailed" in output
+    ended(inner(text), 0, "1 xfailed")
 
 
 @pytest.mark.process
@@ -307,10 +291,7 @@ async def test_other(autojump_clock):
 async def test_waits_for_ever(mock_clock):
     await trio.sleep(7)
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert "1 failed, 2 passed" in output
-    assert "Deadlock" in output
+    ended(inner(text), 1, "1 failed, 2 passed", "Deadlock")
 
 
 @pytest.mark.process
@@ -338,8 +319,7 @@ async def test_it():
 async def test_after():
     await trio.sleep(1)
 """
-    code, output = inner(text)
-    assert code == 0, output
+    ended(inner(text), 0)
 
 
 @pytest.mark.process
@@ -373,6 +353,4 @@ async def test_it({fixture}):
     if "{fixture}" == "request":
         request.getfixturevalue("things")
 """
-    code, output = inner(text)
-    assert code == 1, output
-    assert says in output
+    ended(inner(text), 1, says)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.testing.conftest import Inner
+from tests.testing.conftest import Inner, ended
 
 _TESTS = """
 import pytest
@@ -75,10 +72,8 @@ async def test_it():
     assert inspect.currentframe().f_code is not None
     assert function.__code__.co_names == ("pop",)
 """
-    code, output = inner(text.replace("OPTIONS", "executions=3"))
-    assert code == 0, output
-    code, output = inner(text.replace("OPTIONS", "executions=3, track=True"))
-    assert code == 1, output
+    ended(inner(text.replace("OPTIONS", "executions=3")), 0)
+    ended(inner(text.replace("OPTIONS", "executions=3, track=True")), 1)
 
 
 @pytest.mark.process
@@ -95,6 +90,4 @@ async def test_it():
     if function.__code__.co_names != ("pop",) and next(count) % 2:
         await trio.lowlevel.checkpoint()
 """
-    code, output = inner(text, "--explore=3")
-    assert code == 0, output
-    assert "explored          1" in output, output
+    ended(inner(text, "--explore=3"), 0, "explored          1")

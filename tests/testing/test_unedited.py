@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.testing.conftest import Inner
+from tests.testing.conftest import Inner, ended
 
 _SUITE = """
 import socket
@@ -187,8 +185,7 @@ def test_summary_says_which_orders_were_explored_unasked(inner: Inner, arguments
 
 def test_unedited_anyio_variants_of_trio_alone_are_explored(inner: Inner) -> None:
     """The variant of asyncio runs on asyncio, once, and is counted."""
-    code, output = inner(_ANYIO, "--explore=5", "-p", "anyio.pytest_plugin", trio_mode=False)
-    assert code == 0, output
+    output = ended(inner(_ANYIO, "--explore=5", "-p", "anyio.pytest_plugin", trio_mode=False), 0)
     assert table(output) | {"executions": 0, "distinct": 0} == {
         "async tests": 1, "explored": 1, "failed": 0, "undecided": 0, "refused": 0, "skipped": 0,
         "executions": 0, "distinct": 0,
@@ -199,8 +196,7 @@ def test_unedited_anyio_variants_of_trio_alone_are_explored(inner: Inner) -> Non
 def test_unedited_anyio_variant_of_asyncio_is_not_run_on_trio_where_it_is_marked(inner: Inner) -> None:
     """The marker explores the variant of Trio, and leaves the other to anyio."""
     text = _ANYIO.replace("pytest.mark.anyio", "[pytest.mark.anyio, pytest.mark.explore]")
-    code, output = inner(text, "-p", "anyio.pytest_plugin", trio_mode=False)
-    assert code == 0, output
+    output = ended(inner(text, "-p", "anyio.pytest_plugin", trio_mode=False), 0)
     assert len(re.findall(r"PASS: ", output)) == 1
 
 
@@ -219,8 +215,7 @@ async def wide(anyio_backend):
 async def test_wide(wide):
     pass
 """
-    code, output = inner(text, "--explore", "-p", "anyio.pytest_plugin", trio_mode=False)
-    assert code == 0, output
+    output = ended(inner(text, "--explore", "-p", "anyio.pytest_plugin", trio_mode=False), 0)
     assert re.search(r"^     1  an async fixture of scope module$", output, re.M)
 
 
@@ -292,8 +287,7 @@ async def test_next():
 
 def test_unedited_fixtures_of_pytest_are_made_anew(inner: Inner) -> None:
     """No execution sees what an earlier one logged, printed, replaced, warned of or wrote."""
-    code, output = inner(_PYTESTS_OWN)
-    assert code == 0, output
+    output = ended(inner(_PYTESTS_OWN), 0)
     assert len(re.findall(r"PASS: ", output)) == 1
 
 
@@ -323,10 +317,7 @@ import pytest, trio
 async def test_process():
     assert (await trio.run_process(["true"])).returncode == 0
 """
-    code, output = inner(text, "--explore=2")
-    assert code == 0, output
-    assert "explored          1" in output, output
-    assert "left real (tests): processes (1)" in output, output
+    ended(inner(text, "--explore=2"), 0, "explored          1", "left real (tests): processes (1)")
     code, output = inner(text.replace("async def", "@pytest.mark.explore\nasync def"), "--explore=2")
     assert code == 1
     assert "cannot start a subprocess" in output, output
@@ -363,9 +354,7 @@ async def test_echo():
         assert await process.stdout.receive_some() == b"x"
         await process.stdin.aclose()
 """
-    code, output = inner(text, "--explore=2")
-    assert code == 0, output
-    assert "left real (tests): processes (1), files (1)" in output, output
+    ended(inner(text, "--explore=2"), 0, "left real (tests): processes (1), files (1)")
 
 
 def test_unedited_failure_without_real_pipes_is_no_verdict(inner: Inner) -> None:
@@ -385,10 +374,7 @@ async def test_clock():
             await trio.lowlevel.checkpoint()
         await process.stdin.aclose()
 """
-    code, output = inner(text, "--explore=5")
-    assert code == 0, output
-    assert "undecided         1" in output, output
-    assert "failed            0" in output, output
+    ended(inner(text, "--explore=5"), 0, "undecided         1", "failed            0")
 
 
 def test_unedited_counts_a_failure_after_the_test_as_pytest_does(inner: Inner) -> None:
