@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = ["Replacements"]
@@ -15,8 +16,13 @@ class Replacements:
 
     def replace(self, holder: Any, name: str, value: Any) -> None:
         """Put `value` in the place of the name `name` of `holder`, a module or a class."""
-        self._replaced.append((holder, name, holder.__dict__[name]))
-        setattr(holder, name, value)
+        self.replace_all([(holder, name, value)])
+
+    def replace_all(self, rows: Iterable[tuple[Any, str, Any]]) -> None:
+        """Put a value in the place of each name, as `replace` does, in this order."""
+        for holder, name, value in rows:
+            self._replaced.append((holder, name, holder.__dict__[name]))
+            setattr(holder, name, value)
 
     def put_back(self) -> None:
         """Put back whatever was there, the last first."""

@@ -1,12 +1,14 @@
 """Wraps operations of Trio so that they report what they touch.
 
 Rules.  A report is made before the operation, and only for a step of the program of the execution that runs now, in
-this thread.  All other operations are done without one.
+this thread.  All other operations are done without one.  What reports is a table: each row says how an operation is
+wrapped (a method of `Reporter`), the class that has it, its names, separated by spaces, and the note that is made of
+each use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, wraps
 from pathlib import PurePath
 from types import FrameType
@@ -18,7 +20,7 @@ from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._things import ANYTHING, Primitives
 
-__all__ = ["Reporter", "deed_of"]
+__all__ = ["Reporter", "Row", "deed_of"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -58,36 +60,35 @@ class Reporter(Replacements):
             things.touched.append((ANYTHING, True))
         return None
 
-    def before(self, holder: Any, name: str, note: Callable[..., None]) -> None:
-        """Call ``note(things, self, *args)`` before each call of a method or reading of a property."""
+    def report(self, rows: Iterable[Row]) -> None:
+        """Let the operations of a table report; no name is in it twice."""
+        self.replace_all(
+            [
+                (holder, name, wrap(self, holder.__dict__[name], note))
+                for wrap, holder, names, note in rows
+                for name in names.split()
+            ]
+        )
+
+    def called(self, real: Any, note: Callable[..., None]) -> Any:
+        """Call ``note(things, self, *args)`` before each call of a method."""
         reporter, context = self, _run.GLOBAL_RUN_CONTEXT
 
-        def make(real: Any) -> Any:
-            if isinstance(real, property):
-                return property(
-                    None if real.fget is None else make(real.fget),
-                    real.fset,
-                    real.fdel,
-                    real.__doc__,
-                )
+        # `here` in line: these are called at every turn.
+        @wraps(real)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            things = reporter.things
+            if things is not None and getattr(context, "task", None) in things.actors:
+                note(things, self, *args, **kwargs)
+            elif things is not None and lent.here() is not None:
+                things.touched.append((ANYTHING, True))
+            return real(self, *args, **kwargs)
 
-            # `here` in line: these are called at every turn.
-            @wraps(real)
-            def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-                things = reporter.things
-                if things is not None and getattr(context, "task", None) in things.actors:
-                    note(things, self, *args, **kwargs)
-                elif things is not None and lent.here() is not None:
-                    things.touched.append((ANYTHING, True))
-                return real(self, *args, **kwargs)
+        return call
 
-            return call
-
-        self.replace(holder, name, make(holder.__dict__[name]))
-
-    def before_await(self, holder: Any, name: str, note: Callable[..., None]) -> None:
+    def awaited(self, real: Any, note: Callable[..., None]) -> Any:
         """Call ``note(things, self)`` when a coroutine method begins to run, which may be in another task."""
-        here, real = self.here, holder.__dict__[name]
+        here = self.here
 
         @wraps(real)
         async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -96,11 +97,15 @@ class Reporter(Replacements):
                 note(things, self)
             return await real(self, *args, **kwargs)
 
-        self.replace(holder, name, call)
+        return call
 
-    def before_setting(self, holder: Any, name: str, note: Callable[..., None]) -> None:
-        """Call ``note(things, self, value)`` before a property is set."""
-        here, real = self.here, holder.__dict__[name]
+    def asked(self, real: property, note: Callable[..., None]) -> property:
+        """Call ``note(things, self)`` before a property is read."""
+        return property(self.called(real.fget, note), real.fset, real.fdel, real.__doc__)
+
+    def held(self, real: Any, notes: tuple[Callable[..., None], Callable[..., None]]) -> property:
+        """Call the first note as `asked` does, and ``notes[1](things, self, value)`` before a property is set."""
+        here, note = self.here, notes[1]
 
         def put(self: Any, value: Any) -> None:
             things = here()
@@ -108,14 +113,14 @@ class Reporter(Replacements):
                 note(things, self, value)
             real.fset(self, value)
 
-        self.replace(holder, name, property(real.fget, put, real.fdel, real.__doc__))
+        return self.asked(property(real.fget, put, real.fdel, real.__doc__), notes[0])
 
-    def around_slot(self, holder: Any, name: str, note: Callable[[Primitives, Any, bool], None]) -> None:
+    def flagged(self, real: Any, note: Callable[[Primitives, Any, bool], None]) -> property:
         """Call ``note(things, self, write)`` before a flag of a class with slots is read or raised.
 
         That it is down to begin with is no write: no other task has the object then, and it has no name yet.
         """
-        here, real = self.here, holder.__dict__[name]
+        here = self.here
 
         def get(self: Any) -> Any:
             things = here()
@@ -129,13 +134,17 @@ class Reporter(Replacements):
                 note(things, self, True)
             real.__set__(self, value)
 
-        self.replace(holder, name, property(get, put))
+        return property(get, put)
 
-    def named(
-        self, holder: Any, parts: Callable[[Any], tuple[Any, ...]] = lambda thing: (), kind: str | None = None
-    ) -> None:
-        """Name what ``holder()`` makes by its type; its parts are the same resource."""
-        here, context, real = self.here, _run.GLOBAL_RUN_CONTEXT, holder.__dict__["__init__"]
+    def named(self, real: Any, kind_and_part: tuple[str | None, str | None]) -> Any:
+        """Name what ``__init__`` makes.
+
+        Args:
+            real: that method.
+            kind_and_part: the kind in the name, None for the type's name; and the attribute that is the same resource,
+                None for none.
+        """
+        here, context, (kind, part) = self.here, _run.GLOBAL_RUN_CONTEXT, kind_and_part
 
         @wraps(real)
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -145,7 +154,11 @@ class Reporter(Replacements):
                 return
             name = things.made(self, kind or type(self).__name__, things.actor_of(context.task).name)
             real(self, *args, **kwargs)
-            for part in parts(self):
-                things.same(part, name)
+            if part is not None:
+                things.same(getattr(self, part), name)
 
-        self.replace(holder, "__init__", init)
+        return init
+
+
+#: How an operation is wrapped, the class that has it, its names, and the note.
+Row = tuple[Callable[[Reporter, Any, Any], Any], Any, str, Any]

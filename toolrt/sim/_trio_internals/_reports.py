@@ -6,7 +6,7 @@ an operation's report depends on nothing but what it reports, or a swap would ch
 its kind, the task that made it, and how many of its kind that task had made before: the same in every schedule.
 Everything replaced here acts on the program's own steps alone, and is put back afterwards.
 
-The modules that make each kind of primitive report: `_reports_sync` (events, locks, channels
+The tables of what each kind of primitive reports: `_reports_sync` (events, locks, channels
 and the like), `_reports_scopes` (cancelling, deadlines, nurseries) and `_reports_implied` (what follows from where
 code runs).
 """
@@ -19,9 +19,9 @@ from typing import Any
 
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._reports_implied import report_implied
-from toolrt.sim._trio_internals._reports_scopes import report_looks, report_nurseries, report_scopes
-from toolrt.sim._trio_internals._reports_sync import report_channels, report_run_variables, report_streams, report_sync
+from toolrt.sim._trio_internals._reports_implied import IMPLIED
+from toolrt.sim._trio_internals._reports_scopes import SCOPES
+from toolrt.sim._trio_internals._reports_sync import SYNC, memory_streams
 from toolrt.sim._trio_internals._things import Primitives
 
 __all__ = ["Reports"]
@@ -59,13 +59,7 @@ class Reports:
             self._unwanted = 0
             if not self._reporting:
                 self._reporting = True
-                report_sync(reporter)
-                report_channels(reporter)
-                report_streams(reporter)
-                report_scopes(reporter)
-                report_nurseries(reporter)
-                report_run_variables(reporter)
-                report_looks(reporter)
+                reporter.report((*SYNC, *memory_streams(), *SCOPES))
         elif self._reporting:
             self._unwanted += 1
             if self._unwanted == _UNWANTED_MOST:
@@ -75,7 +69,7 @@ class Reports:
         """Report what is implied as well, until the end of the block: a third of all the cost, so only on request."""
         if not self._implying:
             self._implying = True
-            report_implied(self._reporter)
+            self._reporter.report(IMPLIED)
 
     def end(self) -> None:
         """Stop the reports of Trio's primitives."""

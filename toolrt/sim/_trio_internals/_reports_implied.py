@@ -16,92 +16,94 @@ from typing import Any
 
 import trio
 
-from toolrt.sim._trio_internals._reporter import Reporter
+from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import TIME, Primitives, imply, is_inside
 
-__all__ = ["report_implied"]
+__all__ = ["IMPLIED"]
 
 _core: Any = trio._core
 _run: Any = _core._run
+_context = _run.GLOBAL_RUN_CONTEXT
 
 
-def report_implied(reporter: Reporter) -> None:
-    """Let entering, leaving, spawning, ending and waking say which scopes and nurseries they read."""
-    scope, nursery, context = _run.CancelScope, _run.Nursery, _run.GLOBAL_RUN_CONTEXT
+def _enter(things: Primitives, self: Any) -> None:
+    imply(things, things.scope_of(_context.task._cancel_status))
+    if not things.is_fresh(self):
+        name = things.name(self)
+        imply(things, name)
+        imply(things, (*name, "deadline"))
 
-    def enter(things: Primitives, self: Any) -> None:
-        imply(things, things.scope_of(context.task._cancel_status))
-        if not things.is_fresh(self):
-            name = things.name(self)
-            imply(things, name)
-            imply(things, (*name, "deadline"))
 
-    reporter.before(scope, "__enter__", enter)
+def _close(things: Primitives, self: Any, _: object) -> None:
+    status = self._cancel_status
+    if status is not None:
+        imply(things, things.scope_of(status))
+        imply(things, things.scope_of(status._parent))
+    if things.timed and not things.is_fresh(self):
+        # A deadline that is set afterwards is none that the clock could move to.
+        imply(things, (*things.name(self), "deadline"))
 
-    def close(things: Primitives, self: Any, _: object) -> None:
-        status = self._cancel_status
-        if status is not None:
-            imply(things, things.scope_of(status))
-            imply(things, things.scope_of(status._parent))
-        if things.timed and not things.is_fresh(self):
-            # A deadline that is set afterwards is none that the clock could move to.
-            imply(things, (*things.name(self), "deadline"))
 
-    reporter.before(scope, "_close", close)
+def _effective(things: Primitives, status: Any) -> None:
+    name = things.scope_of(status)
+    if name is not None:
+        imply(things, name)
+        imply(things, (*name, "deadline"))
 
-    def effective(things: Primitives, status: Any) -> None:
-        name = things.scope_of(status)
-        if name is not None:
-            imply(things, name)
-            imply(things, (*name, "deadline"))
 
-    reporter.before(_run.CancelStatus, "effective_deadline", effective)
+def _ends(things: Primitives, self: Any) -> None:
+    imply(things, things.own_name(self))
+    # The last child wakes the parent; which child that is must not show in what it touches.
+    imply(things, things.scope_of(self._cancel_status))
 
-    def ends(things: Primitives, self: Any) -> None:
-        imply(things, things.own_name(self))
-        # The last child wakes the parent; which child that is must not show in what it touches.
-        imply(things, things.scope_of(self._cancel_status))
 
-    reporter.before(nursery, "_check_nursery_closed", ends)
+def _started(things: Primitives, self: Any, *_: object) -> None:
+    for each in (self._old_nursery, self._new_nursery):
+        imply(things, things.name(each))
+        imply(things, things.scope_of(each._cancel_status))
+    for task in self._old_nursery._children:
+        if task in things.actors:
+            things.implied.append((("Task", things.actor_of(task).name, "nursery"), True))
 
-    def started(things: Primitives, self: Any, *_: object) -> None:
-        for each in (self._old_nursery, self._new_nursery):
-            imply(things, things.name(each))
-            imply(things, things.scope_of(each._cancel_status))
-        for task in self._old_nursery._children:
-            if task in things.actors:
-                things.implied.append((("Task", things.actor_of(task).name, "nursery"), True))
 
-    reporter.before(_run._TaskStatus, "started", started)
+def _spawned(things: Primitives, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
+    if more.get("system_task"):
+        # Their nursery is open as long as the run lasts, and another run's has another name.
+        return
+    if is_inside(_context.task, into):
+        imply(things, things.name(into))
+    else:
+        things.implied.append((things.name(into), True))
 
-    def spawned(things: Primitives, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
-        if more.get("system_task"):
-            # Their nursery is open as long as the run lasts, and another run's has another name.
-            return
-        if is_inside(context.task, into):
-            imply(things, things.name(into))
-        else:
-            things.implied.append((things.name(into), True))
 
-    reporter.before(_run.Runner, "spawn_impl", spawned)
+def _woken(things: Primitives, runner: Any, task: Any, *value: Any) -> None:
+    # A new task is sent None; for one that waits, waking and cancelling it depend on each other.
+    if task is not _context.task and value != (None,):
+        imply(things, things.scope_of(task._cancel_status))
 
-    def woken(things: Primitives, runner: Any, task: Any, *value: Any) -> None:
-        # A new task is sent None; for one that waits, waking and cancelling it depend on each other.
-        if task is not context.task and value != (None,):
-            imply(things, things.scope_of(task._cancel_status))
 
-    reporter.before(_run.Runner, "reschedule", woken)
+def _timely(things: Primitives, *_: object, **__: object) -> None:
+    if things.timed:
+        things.implied.append((TIME, False))
 
-    def timely(things: Primitives, *_: object, **__: object) -> None:
-        if things.timed:
-            things.implied.append((TIME, False))
 
-    reporter.before(_run.Deadlines, "add", timely)
-    reporter.before(_run.Deadlines, "remove", timely)
-    reporter.before(_run.Runner, "current_time", timely)
+def _idles(things: Primitives, *_: object, **__: object) -> None:
+    if things.timed:
+        things.implied.append((TIME, True))
 
-    def idles(things: Primitives, *_: object, **__: object) -> None:
-        if things.timed:
-            things.implied.append((TIME, True))
 
-    reporter.before(_run.Runner, "wait_all_tasks_blocked", idles)
+_called, _runner = Reporter.called, _run.Runner
+
+#: Entering, leaving, spawning, ending, waking, and looking at the time.
+IMPLIED: tuple[Row, ...] = (
+    (_called, _run.CancelScope, "__enter__", _enter),
+    (_called, _run.CancelScope, "_close", _close),
+    (_called, _run.CancelStatus, "effective_deadline", _effective),
+    (_called, _run.Nursery, "_check_nursery_closed", _ends),
+    (_called, _run._TaskStatus, "started", _started),
+    (_called, _runner, "spawn_impl", _spawned),
+    (_called, _runner, "reschedule", _woken),
+    (_called, _runner, "current_time", _timely),
+    (_called, _runner, "wait_all_tasks_blocked", _idles),
+    (_called, _run.Deadlines, "add remove", _timely),
+)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import trio
 
-from toolrt.sim._trio_internals._reporter import Reporter
+from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import (
     ANYTHING,
     Primitives,
@@ -32,7 +33,7 @@ from toolrt.sim._trio_internals._things import (
     writes,
 )
 
-__all__ = ["report_looks", "report_nurseries", "report_scopes"]
+__all__ = ["SCOPES"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -41,133 +42,128 @@ _run: Any = _core._run
 _OWN_ROOMS = ("trio._", "toolrt.sim.")
 
 
-def report_scopes(reporter: Reporter) -> None:
-    """Let cancel scopes report: what is cancelled, shielded, asked for, and when."""
-    scope, context = _run.CancelScope, _run.GLOBAL_RUN_CONTEXT
+_OWN = vars(_run)
+_RECALCULATING = inspect.unwrap(_run.CancelStatus.recalculate).__code__
+_context = _run.GLOBAL_RUN_CONTEXT
 
-    def made(things: Primitives, self: Any) -> None:
-        task = context.task
-        things.made(self, "CancelScope", things.actor_of(task).name)
-        things.fresh = (self, task, task._schedule_points)
 
-    reporter.before(scope, "__attrs_post_init__", made)
+def _made(things: Primitives, self: Any) -> None:
+    task = _context.task
+    things.made(self, "CancelScope", things.actor_of(task).name)
+    things.fresh = (self, task, task._schedule_points)
 
-    def cancelled(things: Primitives, self: Any, *_: object) -> None:
-        if things.quiet:
-            imply(things, (*things.name(self), "called"))
-        elif things.is_fresh(self):
-            # The one that a cancelled checkpoint makes for itself.
-            imply(things, things.name(self))
-        elif self._cancel_called:
-            touch(things, self, False)
-        else:
-            cancels(things, self)
 
-    reporter.before(scope, "_cancel", cancelled)
-    own = vars(_run)
-    recalculating = inspect.unwrap(_run.CancelStatus.recalculate).__code__
-
-    def asked(things: Primitives, self: Any) -> None:
-        if sys._getframe(2).f_code is recalculating:
-            # Trio asks itself.
-            return
+def _cancelled(things: Primitives, self: Any, *_: object) -> None:
+    if things.quiet:
+        imply(things, (*things.name(self), "called"))
+    elif things.is_fresh(self):
+        # The one that a cancelled checkpoint makes for itself.
+        imply(things, things.name(self))
+    elif self._cancel_called:
         touch(things, self, False)
-        if id(self) in things.nursery_scopes:
-            things.touched.append(((*things.name(self), "called"), True))
-
-    reporter.before(scope, "cancel_called", asked)
-
-    def moved(things: Primitives, self: Any, deadline: float) -> None:
-        things.touched.append(((*things.name(self), "deadline"), True))
-        if things.timed:
-            imply(things, things.name(self))
-        if deadline <= trio.current_time():
-            # It expires before the next step, as part of this one.
-            cancels(things, self)
-
-    def moved_by(things: Primitives, self: Any, seconds: float) -> None:
-        moved(things, self, trio.current_time() + seconds)
-
-    def read(things: Primitives, self: Any) -> None:
-        things.touched.append(((*things.name(self), "deadline"), False))
-
-    reporter.before(scope, "deadline", read)
-    reporter.before(scope, "relative_deadline", read)
-    reporter.before_setting(scope, "deadline", moved)
-    reporter.before_setting(scope, "relative_deadline", moved_by)
-
-    def shielded(things: Primitives, self: Any, shield: bool) -> None:
-        status = self._cancel_status
-        touch(things, self, True)
-        if status is not None:
-            above = status._parent is not None and status._parent.effectively_cancelled
-            changes(things, status, self._cancel_called or (above and not shield))
-
-    def looks_at_shield(things: Primitives, self: Any) -> None:
-        # Trio asks itself, too.
-        if sys._getframe(2).f_globals is not own:
-            imply(things, things.name(self))
-
-    reporter.before(scope, "shield", looks_at_shield)
-    reporter.before_setting(scope, "shield", shielded)
-
-    def caught(things: Primitives, self: Any, write: bool) -> None:
-        things.implied.append(((*things.name(self), "caught"), write))
-
-    reporter.around_slot(scope, "cancelled_caught", caught)
+    else:
+        cancels(things, self)
 
 
-def report_looks(reporter: Reporter) -> None:
-    """Make steps that look at the run or at other tasks report."""
-    runner, task = _run.Runner, _run.Task
-
-    def looks_around(things: Primitives, *_: Any) -> None:
-        if not sys._getframe(2).f_globals["__name__"].startswith(_OWN_ROOMS):
-            things.touched.append((ANYTHING, True))
-
-    reporter.before(runner, "current_statistics", lambda things, _: things.touched.append((ANYTHING, True)))
-    for name in ("child_nurseries", "iter_await_frames"):
-        reporter.before(task, name, looks_around)
-
-    def looks_up(things: Primitives, self: Any) -> None:
-        # It becomes another one when ``started`` is called.
-        if self in things.actors:
-            imply(things, ("Task", things.actor_of(self).name, "nursery"))
-
-    for name in ("parent_nursery", "eventual_parent_nursery"):
-        reporter.before(task, name, looks_up)
+def _asked(things: Primitives, self: Any) -> None:
+    if sys._getframe(2).f_code is _RECALCULATING:
+        # Trio asks itself.
+        return
+    touch(things, self, False)
+    if id(self) in things.nursery_scopes:
+        things.touched.append(((*things.name(self), "called"), True))
 
 
-def report_nurseries(reporter: Reporter) -> None:
-    """Make nurseries report the failure of a child, and each look at their children."""
-    nursery, context = _run.Nursery, _run.GLOBAL_RUN_CONTEXT
+def _reads_deadline(things: Primitives, self: Any) -> None:
+    things.touched.append(((*things.name(self), "deadline"), False))
 
-    first, add_exc = nursery.__init__, nursery._add_exc
 
-    @wraps(first)
-    def init(self: Any, parent: Any, scope: Any, *args: Any) -> None:
-        things = reporter.here()
-        if things is not None:
-            things.made(self, "Nursery", things.actor_of(context.task).name)
-            things.nursery_scopes.add(id(scope))
-        first(self, parent, scope, *args)
+def _moved(things: Primitives, self: Any, deadline: float) -> None:
+    things.touched.append(((*things.name(self), "deadline"), True))
+    if things.timed:
+        imply(things, things.name(self))
+    if deadline <= trio.current_time():
+        # It expires before the next step, as part of this one.
+        cancels(things, self)
 
-    @wraps(add_exc)
+
+def _moved_by(things: Primitives, self: Any, seconds: float) -> None:
+    _moved(things, self, trio.current_time() + seconds)
+
+
+def _looks_at_shield(things: Primitives, self: Any) -> None:
+    # Trio asks itself, too.
+    if sys._getframe(2).f_globals is not _OWN:
+        imply(things, things.name(self))
+
+
+def _shielded(things: Primitives, self: Any, shield: bool) -> None:
+    status = self._cancel_status
+    touch(things, self, True)
+    if status is not None:
+        above = status._parent is not None and status._parent.effectively_cancelled
+        changes(things, status, self._cancel_called or (above and not shield))
+
+
+def _caught(things: Primitives, self: Any, write: bool) -> None:
+    things.implied.append(((*things.name(self), "caught"), write))
+
+
+def _looks_around(things: Primitives, *_: Any) -> None:
+    if not sys._getframe(2).f_globals["__name__"].startswith(_OWN_ROOMS):
+        things.touched.append((ANYTHING, True))
+
+
+def _looks_up(things: Primitives, self: Any) -> None:
+    # It becomes another one when ``started`` is called.
+    if self in things.actors:
+        imply(things, ("Task", things.actor_of(self).name, "nursery"))
+
+
+def _opened(things: Primitives, self: Any, parent: Any, scope: Any, *_: Any) -> None:
+    things.made(self, "Nursery", things.actor_of(_context.task).name)
+    things.nursery_scopes.add(id(scope))
+
+
+def _failing(reporter: Reporter, real: Any, note: Callable[..., None]) -> Any:
+    """Wrap what gives a nursery the error of a child."""
+
+    @wraps(real)
     def add(self: Any, exc: BaseException, reason: Any) -> None:
         things = reporter.here()
         if things is None:
-            add_exc(self, exc, reason)
+            real(self, exc, reason)
         elif self._cancel_status.effectively_cancelled and only_cancelled(exc):
             # What its siblings do at the same time, with the same effect.
             things.quiet = True
             try:
-                add_exc(self, exc, reason)
+                real(self, exc, reason)
             finally:
                 things.quiet = False
         else:
-            touch(things, self, True)
-            add_exc(self, exc, reason)
+            note(things, self)
+            real(self, exc, reason)
 
-    reporter.replace(nursery, "__init__", init)
-    reporter.replace(nursery, "_add_exc", add)
-    reporter.before(nursery, "child_tasks", writes)
+    return add
+
+
+_called, _asked_for, _held = Reporter.called, Reporter.asked, Reporter.held
+_scope, _nursery = _run.CancelScope, _run.Nursery
+
+#: What is cancelled, shielded, asked for, and when; the failure of a child; and looks at the run and at other tasks.
+SCOPES: tuple[Row, ...] = (
+    (_called, _scope, "__attrs_post_init__", _made),
+    (_called, _scope, "_cancel", _cancelled),
+    (_asked_for, _scope, "cancel_called", _asked),
+    (_held, _scope, "deadline", (_reads_deadline, _moved)),
+    (_held, _scope, "relative_deadline", (_reads_deadline, _moved_by)),
+    (_held, _scope, "shield", (_looks_at_shield, _shielded)),
+    (Reporter.flagged, _scope, "cancelled_caught", _caught),
+    (_called, _nursery, "__init__", _opened),
+    (_failing, _nursery, "_add_exc", writes),
+    (_asked_for, _nursery, "child_tasks", writes),
+    (_called, _run.Runner, "current_statistics", lambda things, _: things.touched.append((ANYTHING, True))),
+    (_asked_for, _run.Task, "child_nurseries", _looks_around),
+    (_called, _run.Task, "iter_await_frames", _looks_around),
+    (_asked_for, _run.Task, "parent_nursery eventual_parent_nursery", _looks_up),
+)
