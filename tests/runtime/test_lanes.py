@@ -280,3 +280,47 @@ def test_partition_of_many_state_keys_is_linear() -> None:
     )
     plan = toolrt.partition([call("t", k=str(i)) for i in range(5000)], Registry([tool]), State())
     assert len(plan) == 1
+
+
+async def test_each_call_has_a_task_of_its_own_and_lanes_of_one_call_share_a_nursery() -> None:
+    """A task is never used twice, so what it holds ends with its call; calls of one lane end with their nursery."""
+    tasks: list[trio.lowlevel.Task] = []
+
+    async def note(ctx: ToolContext) -> None:
+        tasks.append(trio.lowlevel.current_task())
+
+    alone, shared = (toolrt.tool(name=name, safe=safe)(note) for name, safe in (("alone", False), ("shared", True)))
+    names = ["alone", "alone", "alone", "shared", "shared", "alone"]
+    await runtime(alone, shared).run([call(name) for name in names])
+    assert len(set(tasks)) == len(names)
+    nurseries = [task.parent_nursery for task in tasks]
+    assert [nursery is nurseries[0] for nursery in nurseries] == [True, True, True, True, True, False]
+    assert nurseries[-1] is not nurseries[-2]
+
+
+@pytest.mark.parametrize(
+    "names", [(), ("unknown",), ("safe",), ("nothing",), ("nothing", "nothing"), ("safe", "nothing", "unknown")]
+)
+async def test_run_is_always_a_checkpoint(names: tuple[str, ...]) -> None:
+    """Whatever the calls are, other tasks get their turn, and a cancel is noticed."""
+    with trio.testing.assert_checkpoints():
+        await runtime(SAFE, NOTHING).run([call(name) for name in names])
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await runtime(SAFE, NOTHING).run([call(name) for name in names])
+    assert scope.cancelled_caught
+
+
+async def test_a_cancel_between_two_lanes_of_one_call_starts_nothing_more() -> None:
+    """The first lane keeps its result, and the calls behind it are answered."""
+
+    async def cancels(ctx: ToolContext) -> str:
+        batch.cancel("enough")
+        return "done"
+
+    first = toolrt.tool(cancels)
+    async with runtime(first, NOTHING).open_batch() as batch:
+        for name in ("cancels", "nothing", "nothing"):
+            batch.submit(call(name))
+    assert outcomes(batch.outcome.results) == ["ok", "not_started", "not_started"]
+    assert [tracked.lane for tracked in batch.calls] == [0, 1, 2]

@@ -91,6 +91,7 @@ class BareValidator:
     def __init__(self, signature: inspect.Signature) -> None:
         self._parameters = _Parameters.of(signature)
         known = (*self._parameters.positional, *self._parameters.named_only)
+        self._names = frozenset(known)
         self.schema: Schema = {
             "type": "object",
             "properties": {name: {} for name in known},
@@ -99,7 +100,10 @@ class BareValidator:
         }
 
     def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | Mismatches:
-        return self._parameters.mismatches(input) or self._parameters.arguments(input)
+        given = input.keys()
+        if self._parameters.required <= given and (self._parameters.open_ended or given <= self._names):
+            return self._parameters.arguments(input)
+        return self._parameters.mismatches(input)
 
 
 class GivenValidator:

@@ -41,7 +41,6 @@ from toolrt.order._policies import (
 from toolrt.order._record import (
     PROGRESS_BOUND,
     CallRecord,
-    Decisions,
     LanePlace,
     LaneRecord,
     Siblings,
@@ -80,7 +79,6 @@ __all__ = [
     "CallRecord",
     "CallState",
     "ClaimTable",
-    "Decisions",
     "Holds",
     "Lane",
     "LaneChoice",

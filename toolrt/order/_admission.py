@@ -423,7 +423,8 @@ class Admission:
                 held = says
             elif self.owned and tool.claims is None:
                 held = ()
-        self._note(lane, call, claims)
+        if claims:
+            self._note(lane, call, claims)
         call.state = _TAKE[call.state]
         lane.unfinished += 1
         if (held and (lane.shared or not approves)) or lent is not None:

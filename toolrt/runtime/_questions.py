@@ -21,7 +21,6 @@ from toolrt.model._claim import claims_in_words
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     CallRecord,
-    Decisions,
     LaneRecord,
     Machine,
     _footprints,
@@ -186,7 +185,8 @@ class ToolQuestions:
 
     def decide(self, lane: LaneRecord, call: CallRecord) -> None:
         """Fix the result of a call whose earlier calls have theirs: what it returned, or that it is stale."""
-        output, decisions = cast(ToolOutput, call.undecided), cast(Decisions, lane.decisions)
+        output, decisions = cast(ToolOutput, call.undecided), lane.decisions
+        assert decisions is not None
         before = decisions.state
         stale = None
         call.merged = applied(call.modifiers, before, call.tool)

@@ -182,12 +182,12 @@ class BatchRun:
             self.questions,
             tables,
             # A sub-batch has no limit of its own, but the slots that its parent lends.
-            math.inf if settings.limit is None or lease is not None else settings.limit,
-            settings.approve is not None,
-            settings.policy is not parallel,
-            None if lease is None else lease.slot,
-            path,
-            settings.slots is not None,
+            limit=math.inf if settings.limit is None or lease is not None else settings.limit,
+            approves=settings.approve is not None,
+            apart=settings.policy is not parallel,
+            lent=None if lease is None else lease.slot,
+            path=path,
+            prefers=settings.slots is not None,
         )
         if lease is not None and lease.lends_unheld:
             self.machine.admission.order_outside()
