@@ -29,6 +29,18 @@ DRAW = settings(
 )
 
 
+def check_all(batches: st.SearchStrategy[testing.BatchExample], number: int = 0, **more: Any) -> None:
+    """Draw batches from the seed of this number, and check each."""
+
+    @seed(number)
+    @settings(DRAW, **more)
+    @given(batch=batches)
+    def ends_alike(batch: testing.BatchExample) -> None:
+        batch.check()
+
+    ends_alike()
+
+
 def shop(*, honest: bool) -> tuple[list[toolrt.Tool], Callable[[], dict[str, int]]]:
     """Two tools on one stock; the second one says falsely that it touches nothing."""
     stock = {"tea": 5, "milk": 5}
@@ -60,27 +72,14 @@ def right_shop() -> Any:
 
 @pytest.mark.parametrize("number", range(8))
 def test_twenty_examples_find_the_tool_that_lies(number: int) -> None:
-    @seed(number)
-    @settings(DRAW, max_examples=20)
-    @given(batch=testing.batches(wrong_shop))
-    def ends_alike(batch: testing.BatchExample) -> None:
-        batch.check()
-
     with pytest.raises(testing.Wrong, match="timing decides"):
-        ends_alike()
+        check_all(testing.batches(wrong_shop), number, max_examples=20)
 
 
 def test_failure_is_the_smallest_batch_with_its_race() -> None:
     """Hypothesis leaves two calls, and the explorer names the variable and both lines."""
-
-    @seed(0)
-    @settings(DRAW, phases=[Phase.generate, Phase.shrink])
-    @given(batch=testing.batches(wrong_shop))
-    def ends_alike(batch: testing.BatchExample) -> None:
-        batch.check()
-
     with pytest.raises(testing.Wrong) as caught:
-        ends_alike()
+        check_all(testing.batches(wrong_shop), phases=[Phase.generate, Phase.shrink])
     text = str(caught.value) + "\n".join(caught.value.__notes__)
     shown = re.search(r"BatchExample\((\w+)\(item='(\w+)'.*\), (\w+)\(item='(\w+)'.*\)\)", text)
     assert shown is not None, text
@@ -90,10 +89,8 @@ def test_failure_is_the_smallest_batch_with_its_race() -> None:
     assert re.search(rf"The race: (take wrote|look read) `stock\['{item}'\]` \(test_batches.py:\d+\) before ", text)
 
 
-@settings(DRAW, max_examples=12)
-@given(batch=testing.batches(right_shop))
-def test_tools_that_say_what_they_touch_end_alike(batch: testing.BatchExample) -> None:
-    batch.check()
+def test_tools_that_say_what_they_touch_end_alike() -> None:
+    check_all(testing.batches(right_shop), max_examples=12)
 
 
 def test_calls_often_claim_the_same() -> None:
@@ -195,14 +192,8 @@ def test_laws_and_check_of_the_caller_are_asked() -> None:
         ({"laws": mine}, "Nothing is written"),
         ({"check": lambda execution: [f"{len(execution.value)} values"]}, "3 values"),
     ):
-
-        @settings(DRAW)
-        @given(batch=testing.batches(_files, **options))  # type: ignore[arg-type]
-        def test(batch: testing.BatchExample) -> None:
-            batch.check()
-
         with pytest.raises(testing.Wrong, match=words):
-            test()
+            check_all(testing.batches(_files, **options))  # type: ignore[arg-type]
 
 
 def test_a_late_call_ends_as_the_clock_likes() -> None:
@@ -216,26 +207,15 @@ def test_a_late_call_ends_as_the_clock_likes() -> None:
 
         return [wait]
 
-    @settings(DRAW, max_examples=10)
-    @given(batch=testing.batches(slow), cancelled=testing.batches(slow, cancel_at="any"))
-    def test(batch: testing.BatchExample, cancelled: testing.BatchExample) -> None:
-        batch.check()
-        cancelled.check()
-
-    test()
+    check_all(testing.batches(slow), max_examples=10)
+    check_all(testing.batches(slow, cancel_at="any"), max_examples=10)
 
 
 def test_tools_that_keep_something_need_a_function() -> None:
     """A registry whose tools remember is the same in each execution: no verdict, and what to do."""
     tools = right_shop()[0]
-
-    @settings(DRAW)
-    @given(batch=testing.batches(tools))
-    def test(batch: testing.BatchExample) -> None:
-        batch.check()
-
     with pytest.raises((testing.Wrong, testing.NotShown)):
-        test()
+        check_all(testing.batches(tools))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -15,6 +14,8 @@ from trio.lowlevel import checkpoint
 from toolrt import probe, sim, trace
 from toolrt.errors import InputRefused, InternalError
 from toolrt.events import BatchLeft
+from toolrt.teaching import lab
+from toolrt.teaching.litmus import LITMUS
 from toolrt.trace import Access, Edge, Recorder, Step, Trace, TraceEvent, plain, recording, stable_text
 
 
@@ -349,23 +350,10 @@ def test_woken_step_is_no_race() -> None:
 
 def test_every_race_of_trace_has_a_schedule_the_other_way_round() -> None:
     """In the litmus of two unlocked counters, swapping a race's two steps is another schedule that can happen."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, name="x")
-
-        async def add() -> None:
-            seen = cell.get()
-            await checkpoint()
-            cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(add)
-            nursery.start_soon(add)
-        return cell.get()
-
-    orders = {execution.schedule.tasks for execution in _executions(program)}
+    executions = lab.collect(LITMUS["lost_update_2x1"].program, sim.Exhaustive()).executions
+    orders = {execution.schedule.tasks for execution in executions}
     found = 0
-    for execution in _executions(program):
+    for execution in executions:
         for race in execution.trace.races:
             found += 1
             first, second = (execution.trace.steps[index] for index in (race.before, race.after))
@@ -377,12 +365,6 @@ def test_every_race_of_trace_has_a_schedule_the_other_way_round() -> None:
             swapped = (*before, *mine, second.task, first.task, *others)
             assert any(order[: len(swapped)] == swapped for order in orders)
     assert found
-
-
-def _executions(program: Any) -> list[sim.Execution]:
-    kept: list[sim.Execution] = []
-    sim.explore(program, sim.Exhaustive(), lambda execution: kept.append(execution) or True)
-    return kept
 
 
 def test_clock_of_step_counts_what_came_before() -> None:
