@@ -21,12 +21,14 @@ from types import FrameType
 from typing import Any
 
 import attrs
+import outcome
 import trio
 from trio.lowlevel import Task
 
 from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
+from toolrt.sim._paths import CALLBACKS
 from toolrt.sim._trio_internals import Primitives, begins_awake, begins_cancelled, deed_of, is_loop
 from toolrt.sim.engine._variables import NO_VALUE, Held, Variables, held_in
 from toolrt.sim.engine._waiting import waited_for
@@ -35,6 +37,7 @@ __all__ = ["SourceLine", "SourceLines"]
 
 _PASSED_OVER = (
     PurePath(trio.__file__).parent,
+    PurePath(outcome.__file__).parent,
     PurePath(__file__).parents[1],
     PurePath(__file__).parents[2] / "testing",
 )
@@ -147,8 +150,9 @@ class SourceLines(trio.abc.Instrument):
         if task in self._things.actors:
             self._note_waits()
             self._stopped.pop(task, None)
-            if name := _name_of_task(task.name):
-                self.functions.setdefault(self._things.actor_of(task).name, name)
+            path = self._things.actor_of(task).name
+            if path != CALLBACKS and (name := _name_of_task(task.name)):
+                self.functions.setdefault(path, name)
 
     def task_exited(self, task: Task) -> None:
         """Note what `task` ended with: Trio's own function for it, which calls this, knows."""

@@ -132,6 +132,9 @@ def explain(
     ]
     marked = _marked_steps(story)
     count = wrap(_count(story, marked), width)
+    over = heads + len(head) + len(count) + len(foot) + 2 + _FEWEST_ROWS - _MOST_LINES
+    if over > 0 and not verbose:
+        head = _shortest(head, max(1, len(head) - over), width)
     room = max(_FEWEST_ROWS, _MOST_LINES - heads - len(head) - len(count) - len(foot) - 2)
     shown: Sequence[int] = range(len(steps))
     if verbose and len(steps) > _MOST_ROWS:
@@ -146,9 +149,11 @@ def explain(
 
 def _first_lines(text: str, width: int, most: int | None) -> list[str]:
     lines = [part for line in text.splitlines() for part in wrap(line, width, subsequent_indent="  ")]
-    if most is not None and len(lines) > most:
-        lines = [*lines[: most - 1], _cut(lines[most - 1] + " …", width)]
-    return lines
+    return lines if most is None else _shortest(lines, most, width)
+
+
+def _shortest(lines: list[str], most: int, width: int) -> list[str]:
+    return lines if len(lines) <= most else [*lines[: most - 1], _cut(lines[most - 1] + " …", width)]
 
 
 def _cut(text: str, width: int) -> str:

@@ -78,7 +78,7 @@ class Repair:
 
 def repairs_of(
     story: FailureStory,
-    passing: SourceLines | None,
+    passing: Callable[[], SourceLines | None],
     found_in: Any,
     explore: Callable[[Sequence[Constraint]], Any],
     most: int | None = None,
@@ -87,7 +87,7 @@ def repairs_of(
 
     Args:
         story: the failure.
-        passing: where the steps of the nearest execution that passes ran; None: there is none.
+        passing: gives where the steps of the nearest execution that passes ran; None: there is none.
         found_in: the report that it stands in.
         explore: explores the program again under constraints.
         most: so many executions are run at most, but for the last world, and the first repair that loses no outcome is
@@ -183,7 +183,7 @@ def _written(constraint: Constraint) -> str:
         return "`async with lock:` round " + " and round ".join(_regions_in_words(constraint))
     if isinstance(constraint, LockOrder):
         where = " and ".join(_regions_in_words(constraint))
-        return f"locks sorted by a number that each has, and taken in this order, in {where}"
+        return f"locks sorted by a number of each, then taken, in {where}"
     if isinstance(constraint, Again):
         return f"`while` in place of `if` in {constraint.place}, to look again after the wait"
     if isinstance(constraint, Shielded):
@@ -215,7 +215,7 @@ def _rank(repair: Repair) -> tuple[int, int, int, int]:
 # ---------------------------------------------------------------------- proposals
 
 
-def _proposed(story: FailureStory, passing: SourceLines | None) -> Iterator[Constraint]:
+def _proposed(story: FailureStory, passing: Callable[[], SourceLines | None]) -> Iterator[Constraint]:
     """Give what may mend it, the likeliest first."""
     places = story.places
     assert places is not None
@@ -352,15 +352,16 @@ def _shields(places: SourceLines) -> Iterator[Shielded]:
             yield Shielded(*_region_of(at.path, at.function, at.line, max(others)))
 
 
-def _orders(story: FailureStory, places: SourceLines, passing: SourceLines | None) -> Iterator[Before]:
+def _orders(story: FailureStory, places: SourceLines, look: Callable[[], SourceLines | None]) -> Iterator[Before]:
     """Give the order of the two accesses that came the wrong way round, or of a read that raised and its write."""
     pairs: list[tuple[SourceLine | None, SourceLine | None]] = []
     if (race := story.race) is not None:
         early, late = (places.of_access(at.index, each.resource, each.write) for at, each in (race.first, race.second))
         pairs.append((late, early))
-    if passing is not None and story.passing is not None:
-        steps, others = story.execution.schedule.steps, story.passing.schedule.steps
-        reads = [key for key in places.of_accesses if key[0] in places.raised and not key[2]]
+    steps = story.execution.schedule.steps
+    reads = [key for key in places.of_accesses if key[0] in places.raised and not key[2]]
+    if reads and story.passing is not None and (passing := look()) is not None:
+        others = story.passing.schedule.steps
         for read, resource, _ in reads:
             task = steps[read].task
             reads_at = [step for step, other, write in passing.of_accesses if other == resource and not write]

@@ -338,7 +338,10 @@ class Failure:
         if self.found_by is None:
             return []
         story = self._told
-        passing = None if story.passing is None else self._with_places(self._seen_program, story.passing)[0]
+
+        def passing() -> SourceLines | None:
+            return None if story.passing is None else self._with_places(self._seen_program, story.passing)[0]
+
         return repairs_of(story, passing, *self.found_by, most)
 
     def reproduce(self, how: Literal["plain_trio"] = "plain_trio") -> Reproduction:

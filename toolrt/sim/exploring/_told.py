@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.probe import ANYTHING, Resource
-from toolrt.sim._paths import CANCEL, CLOCK, ROOT
+from toolrt.sim._paths import CALLBACKS, CANCEL, CLOCK, ROOT
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.programs.tracking._guard import variable_at
@@ -65,8 +65,12 @@ _WAITING = {
     "receives from": "waits to receive from",
 }
 
+# What Trio has for its threads.
+_OF_THREADS = frozenset({"Thread", "run_sync_soon"})
+
 # How the words of a wait begin that is told in other words, and those.
 _WAITS = (
+    ("trio to_thread_run_sync", "waits for its thread"),
     ("a sleep to end", "sleeps"),
     ("nothing (sleep_forever)", "sleeps for ever"),
     ("its nursery's children", "waits for its children"),
@@ -207,6 +211,8 @@ def _parts(
         said.append(f"raises {_short(ends[0])}" if ends[0] else "raises")
     elif waits and not waited:
         said.append(next((told for begin, told in _WAITS if waits.startswith(begin)), f"waits for {waits}"))
+    if not said and any(access.resource[0] == "run_sync_soon" for access in step.accesses):
+        said.append("hands something to Trio's thread")
     if not said and any(access.resource == ANYTHING for access in step.accesses):
         said.append("does what is not seen")
     return list(dict.fromkeys(said)) or ["runs" if place is None else f"runs from {place}"]
@@ -233,6 +239,8 @@ def _told(
         resource = access.resource
         if resource == ANYTHING or (not access.write and resource in written):
             continue
+        if _is_trios_own(step, resource, places):
+            continue
         if raises and resource[0] in ("Nursery", "CancelScope") and not places.deeds.get((step, resource)):
             continue  # what Trio does with what it raised
         if items[resource] == 1 and resource[0] not in NO_VARIABLES:
@@ -245,6 +253,13 @@ def _told(
         if resource[-2:-1] == ("key",) and items[container] > 1 and container in touched:
             continue
         yield access
+
+
+def _is_trios_own(step: int, resource: Resource, places: SourceLines) -> bool:
+    """Say whether it is a thing of Trio's that the program neither names nor calls, as the limiter of threads."""
+    if resource[0] not in NO_VARIABLES | _OF_THREADS or _parted(resource, places.variables.found)[0] is not None:
+        return False
+    return _VERBS.keys().isdisjoint(places.deeds.get((step, resource), ()))
 
 
 def _access(
@@ -296,6 +311,8 @@ def _of_no_task(step: Step, after: Step | None) -> str:
         return moves(step, after)
     if step.task.partition(".")[0] == CANCEL:
         return "cancels its scope"
+    if step.task == CALLBACKS:
+        return "takes what threads have handed over"
     task, _, choice = step.task.partition("=")
     return f"chooses {choice} of 0 to {len(step.enabled) - 1}" if choice and task else ""
 
@@ -309,6 +326,7 @@ def place_of(step: Step, places: SourceLines) -> str:
     """Give the line of a step with its text: that of what it raised, of its first access, or where it went on."""
     ends = places.raised.get(step.index)
     lines = [ends[1]] if ends is not None else []
-    lines += [places.of_access(step.index, access.resource, access.write) for access in step.accesses]
+    met = [access for access in step.accesses if not _is_trios_own(step.index, access.resource, places)]
+    lines += [places.of_access(step.index, access.resource, access.write) for access in met]
     line = next(filter(None, lines), places.of_steps.get(step.index))
     return "" if line is None else f"{line}  {line.text}"
