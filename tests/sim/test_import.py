@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -26,6 +28,44 @@ def test_value_brings_neither_network_nor_tracking(name: str) -> None:
     rooms = ("toolrt.sim.programs.network.", "toolrt.sim.programs.tracking.", "toolrt.sim.programs.processes.")
     loaded = f"print([name for name in sys.modules if name.startswith({rooms!r})])"
     assert _told(f"import sys; from toolrt.sim import {name}; {loaded}") == "[]"
+
+
+_USES = {
+    "await trio.sleep(1)": [],
+    "socket.getaddrinfo('localhost', 80)": ["network"],
+    "await trio.to_thread.run_sync(str)": ["threads"],
+    "sim.Process('git').__enter__()": ["network", "processes"],
+    "sim.leave_real('files')": ["network", "processes", "real"],
+}
+
+
+@pytest.mark.parametrize("use", list(_USES))
+def test_program_brings_the_stand_ins_that_it_needs(use: str) -> None:
+    """A room whose names no step uses is never loaded."""
+    program = f"""
+import socket, sys, trio
+from toolrt import sim
+async def program():
+    {use}
+assert sim.run(program).error is None
+print(sorted({{name.split(".")[3] for name in sys.modules if name.endswith(("._installed", "._hooks"))}}))
+"""
+    assert _told(program) == str(_USES[use])
+
+
+def test_stand_in_stands_below_what_the_program_has_put_there() -> None:
+    """A mock over a function stays over it when another function brings the stand-in, and a kept one leads to it."""
+
+    async def program() -> list[object]:
+        kept = socket.gethostbyname
+        with mock.patch.object(socket, "gethostbyname", return_value="a mock"):
+            socket.socket().close()
+            mocked = socket.gethostbyname("localhost")
+        return [mocked, kept("localhost"), socket.gethostbyname("localhost"), kept is socket.gethostbyname]
+
+    real = socket.gethostbyname
+    assert sim.run(program).value == ["a mock", "127.0.0.1", "127.0.0.1", True]
+    assert socket.gethostbyname is real
 
 
 def test_every_name_is_there() -> None:

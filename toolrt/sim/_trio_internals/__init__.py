@@ -18,7 +18,16 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 
 from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._control import controlled, outside_run
-from toolrt.sim._trio_internals._decided import CLOCKS, FILES, PROCESSES, RANDOM, SOCKETS, Decided
+from toolrt.sim._trio_internals._decided import (
+    CLOCKS,
+    FILES,
+    PROCESSES,
+    RANDOM,
+    SOCKETS,
+    Decided,
+    real_monotonic,
+    real_sleep,
+)
 from toolrt.sim._trio_internals._forced_end import (
     BOUNDARIES,
     ForcedEnd,
@@ -42,8 +51,15 @@ from toolrt.sim._trio_internals._seam import (
     nursery_of,
     seam_of_this_run,
 )
-from toolrt.sim._trio_internals._sockets import Arrivals, MemorySockets, SocketRun, replace_sockets
-from toolrt.sim._trio_internals._stand_ins import StandIn, stand_ins
+from toolrt.sim._trio_internals._sockets import (
+    Arrivals,
+    MemorySockets,
+    SocketRun,
+    real_getaddrinfo,
+    real_getnameinfo,
+    replace_sockets,
+)
+from toolrt.sim._trio_internals._stand_ins import StandIn, StandIns
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
 from toolrt.sim._trio_internals._things import OUTSIDE, SOON, TIME, Primitives, asks_of, begun_under, cancels, reads
 
@@ -72,6 +88,7 @@ __all__ = [
     "Seam",
     "SocketRun",
     "StandIn",
+    "StandIns",
     "asks_of",
     "begins_awake",
     "begins_cancelled",
@@ -92,10 +109,13 @@ __all__ = [
     "outside_run",
     "process_names",
     "reads",
+    "real_getaddrinfo",
+    "real_getnameinfo",
+    "real_monotonic",
+    "real_sleep",
     "replace_real_io",
     "replace_sockets",
     "seam_of_this_run",
-    "stand_ins",
     "thread_names",
     "where_it_stands",
 ]

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -32,7 +32,7 @@ from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
-from toolrt.sim._trio_internals._stand_ins import stand_ins
+from toolrt.sim._trio_internals._stand_ins import StandIns
 
 __all__ = ["controlled", "outside_run"]
 
@@ -73,8 +73,10 @@ class _Shuffler:
 
 
 @contextmanager
-def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None], decided: Decided) -> Iterator[None]:
-    """Let `tick` schedule the run of `seam()` inside the block.
+def controlled(
+    tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None], decided: Decided
+) -> Iterator[StandIns]:
+    """Let `tick` schedule the run of `seam()` inside the block; give the stand-ins that its programs enter.
 
     Args:
         tick: is given the runnable tasks of each pass of any Trio loop in this process; False says "not mine".
@@ -168,10 +170,9 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
             refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=stays)
         replace(signal, "raise_signal", _interrupts_the_program(mine))
         install_mock_clock(replace, mine)
-        with ExitStack() as stack:
-            for stand_in in (decided, *stand_ins()):
-                stack.enter_context(stand_in.installed(mine))
-            yield
+        stand_ins = StandIns(mine)
+        with decided.installed(mine), stand_ins.ready():
+            yield stand_ins
     finally:
         replacements.put_back()
         if "hypothesis" in sys.modules and not had_hypothesis:

@@ -35,7 +35,7 @@ from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._things import TIME
 
-__all__ = ["CLOCKS", "FILES", "PROCESSES", "RANDOM", "SOCKETS", "Decided"]
+__all__ = ["CLOCKS", "FILES", "PROCESSES", "RANDOM", "SOCKETS", "Decided", "real_monotonic", "real_sleep"]
 
 #: What an execution can decide, and what it can leave real besides.
 RANDOM, CLOCKS, PROCESSES, FILES, SOCKETS = "random", "clocks", "processes", "files", "sockets"
@@ -47,6 +47,9 @@ _GENERATOR: Resource = ("random numbers",)
 _EPOCH = 1_000_000_000
 
 _NANOSECONDS = 1_000_000_000
+
+#: As they are outside of a simulation, for rooms that are loaded while a program runs.
+real_monotonic, real_sleep = time.monotonic, time.sleep
 
 _hidden: Any = random.__dict__["_inst"]
 

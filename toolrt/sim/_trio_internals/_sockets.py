@@ -19,10 +19,13 @@ import trio
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._replacements import Replacements
 
-__all__ = ["Arrivals", "MemorySockets", "SocketRun", "replace_sockets"]
+__all__ = ["Arrivals", "MemorySockets", "SocketRun", "real_getaddrinfo", "real_getnameinfo", "replace_sockets"]
 
 _run: Any = trio._core._run
 _socket: Any = sys.modules["trio._socket"]
+
+#: As they are outside of a simulation, for rooms that are loaded while a program runs.
+real_getaddrinfo, real_getnameinfo = socket.getaddrinfo, socket.getnameinfo
 
 
 class MemorySockets(Protocol):

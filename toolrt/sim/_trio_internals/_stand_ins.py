@@ -1,20 +1,36 @@
-"""What stands in, in every simulation, for a part of the world outside: one table.
+"""What stands in for the parts of the world outside that a program uses: one table.
 
-Rules.  A stand-in is entered for the time that simulations run, in the order of the table, and told of each execution.
-It decides at each call whether the code that runs is a step of the program; any other code meets what is real.
+Rules.
+    1. A stand-in is entered when a step of the program first uses one of its names, or when a room above asks for it.
+       It stays until the Trio run is over.  So a program without sockets never loads the network.
+    2. Until then a *gate* stands in the place of each name, and afterwards it leads to what the stand-in has there.  It
+       stays where it is: what the program has put over it meanwhile stays over the stand-in, too.
+    3. A stand-in is told of each execution that begins.  It decides at each call whether the code that runs is a step
+       of the program; any other code meets what is real.
+    4. While one is entered, no step is under way: what its modules do as they are loaded is none of the program's.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Protocol
+import queue
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, NamedTuple, Protocol
 
+from toolrt.sim._trio_internals._children import process_names
+from toolrt.sim._trio_internals._lent import lent, thread_names
+from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 
-__all__ = ["StandIn", "stand_ins"]
+__all__ = ["StandIn", "StandIns"]
+
+_socket: Any = sys.modules["trio._socket"]
+_Mine = Callable[[], Seam | None]
 
 
 class StandIn(Protocol):
@@ -23,22 +39,169 @@ class StandIn(Protocol):
     def begin(self) -> None:
         """Begin another execution."""
 
-    def installed(self, mine: Callable[[], Seam | None]) -> AbstractContextManager[None]:
+    def installed(self, mine: _Mine) -> AbstractContextManager[None]:
         """Stand there inside the block, in the run that `mine` gives where this thread is in it."""
 
 
-#: The room above that has each of them, and its class: for sockets and names of hosts; for child processes; for files
-#: and sockets that a program leaves real; for worker threads.
+class _Row(NamedTuple):
+    """A stand-in, and when a program needs it."""
+
+    #: The module that has it, in `toolrt.sim.programs`, and its class.
+    module: str
+    name: str
+    #: The names that need it, separated by spaces, by the module or class that has them.
+    gates: tuple[tuple[Any, str], ...] = ()
+    #: Another one, which it stands over.
+    over: str | None = None
+
+
+_NAMES_OF_HOSTS = "getaddrinfo getnameinfo gethostbyname gethostbyname_ex gethostbyaddr gethostname"
+
 _TABLE = {
-    "network._installed": "NetworkStandIn",
-    "processes._installed": "ProcessStandIn",
-    "real._installed": "RealStandIn",
-    "threads._hooks": "ThreadStandIn",
+    # Sockets, and names of hosts.
+    "network": _Row(
+        "network._installed",
+        "NetworkStandIn",
+        (
+            (socket.socket, "__init__"),
+            (socket, f"dup socketpair {_NAMES_OF_HOSTS}"),
+            (_socket, "_resolver set_custom_hostname_resolver"),
+            (sys.modules["trio.socket"], "set_custom_hostname_resolver"),
+        ),
+    ),
+    # Child processes: where Trio makes pipes to one, and where it has a thread start it.
+    "processes": _Row(
+        "processes._installed",
+        "ProcessStandIn",
+        ((process_names().module, "trio create_pipe_to_child_stdin create_pipe_from_child_output"),),
+        # Its pipes are waited for as sockets are.
+        over="network",
+    ),
+    # Files and sockets that a program leaves real.
+    "real": _Row("real._installed", "RealStandIn", over="processes"),
+    # Worker threads, those that the program starts itself, and steps that block the loop until one has gone on.
+    "threads": _Row(
+        "threads._hooks",
+        "ThreadStandIn",
+        (
+            (thread_names().cache, "start_thread_soon"),
+            (threading.Thread, "start"),
+            (threading.Condition, "wait"),
+            (queue, "SimpleQueue"),
+        ),
+    ),
 }
 
 
-@functools.cache
-def stand_ins() -> tuple[StandIn, ...]:
-    """Give all of them; the first simulation imports their rooms."""
-    rooms = {name: importlib.import_module(f"toolrt.sim.programs.{room}") for room, name in _TABLE.items()}
-    return tuple(getattr(room, name)() for name, room in rooms.items())
+class StandIns:
+    """The stand-ins of one Trio run: those that its programs have needed.
+
+    Args:
+        mine: gives the seam of the run under control, where this thread is in it.
+    """
+
+    def __init__(self, mine: _Mine) -> None:
+        self._mine = mine
+        self._stack = ExitStack()
+        self._entered: dict[str, StandIn] = {}
+        self._gates: dict[str, list[_Gate]] = {room: [] for room in _TABLE}
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Let programs enter what they need, inside the block."""
+        replacements = Replacements()
+        with self._stack:
+            self._stack.callback(replacements.put_back)
+            for room, row in _TABLE.items():
+                opens = functools.partial(self._opens, room)
+                self._gates[room] = [
+                    _Gate(holder, name, opens) for holder, names in row.gates for name in names.split()
+                ]
+                replacements.replace_all([(gate.holder, gate.name, gate.stands_there) for gate in self._gates[room]])
+            yield
+
+    def begin(self) -> None:
+        """Begin another execution."""
+        for stand_in in self._entered.values():
+            stand_in.begin()
+
+    def enter(self, room: str) -> None:
+        """Have the stand-in of a room stand there from now on, and what it stands over."""
+        if room in self._entered:
+            return
+        row = _TABLE[room]
+        if row.over is not None:
+            self.enter(row.over)
+        seam = self._mine()
+        assert seam is not None
+        with lent.given_back(), seam.between_steps():
+            module = importlib.import_module(f"toolrt.sim.programs.{row.module}")
+            stand_in: StandIn = getattr(module, row.name)()
+            stand_in.begin()
+            with _open(self._gates[room]):
+                self._stack.enter_context(stand_in.installed(self._mine))
+            self._entered[room] = stand_in
+
+    def _opens(self, room: str) -> bool:
+        """Enter the stand-in of a room where a step of the program runs, unless it is there; say whether it is."""
+        if room not in self._entered:
+            seam = self._mine()
+            if seam is None or not seam.owns(seam.current_task()):
+                return False
+            self.enter(room)
+        return True
+
+
+class _Gate:
+    """Leads to what is real, or to what a stand-in has in its place.
+
+    Args:
+        holder: has the name.
+        name: a function's, a method's or a class's; or that of an object whose attributes are asked for.
+        opens: says at each use whether the stand-in is there, and enters it where it is needed.
+    """
+
+    def __init__(self, holder: Any, name: str, opens: Callable[[], bool]) -> None:
+        self.holder = holder
+        self.name = name
+        self.real: Any = holder.__dict__[name]
+        #: What the stand-in has there.
+        self.behind: Any = self.real
+        self._opens = opens
+        self.stands_there: Any = self._function() if callable(self.real) else _Attributes(self)
+
+    def target(self) -> Any:
+        """Give what this use of the name is of."""
+        return self.behind if self._opens() else self.real
+
+    def _function(self) -> Callable[..., Any]:
+        # A class has attributes of its own, which are not the function's.
+        @functools.wraps(self.real, updated=())
+        def gate(*args: Any, **kwargs: Any) -> Any:
+            return self.target()(*args, **kwargs)
+
+        return gate
+
+
+class _Attributes:
+    """Stands there as an object whose attributes are asked for."""
+
+    def __init__(self, gate: _Gate) -> None:
+        self._gate = gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gate.target(), name)
+
+
+@contextmanager
+def _open(gates: list[_Gate]) -> Iterator[None]:
+    """Have what is real stand in the place of each gate inside the block, and take what stands there at its end."""
+    over = [(gate, gate.holder.__dict__[gate.name]) for gate in gates]
+    for gate in gates:
+        setattr(gate.holder, gate.name, gate.real)
+    try:
+        yield
+    finally:
+        for gate, before in over:
+            gate.behind = gate.holder.__dict__[gate.name]
+            setattr(gate.holder, gate.name, before)

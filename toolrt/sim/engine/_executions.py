@@ -23,10 +23,10 @@ from toolrt.sim._trio_internals import (
     Primitives,
     Reports,
     Seam,
+    StandIns,
     controlled,
     outside_run,
     seam_of_this_run,
-    stand_ins,
 )
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
@@ -56,6 +56,8 @@ class Executions:
         self._clock = VirtualClock(self._rest)
         #: Random numbers and clocks of the program that runs.
         self.decided = Decided()
+        #: What stands in for the world outside, where its programs have needed it; None before the run has begun.
+        self.stand_ins: StandIns | None = None
         #: The Trio run; None before it has begun.
         self.seam: Seam | None = None
         #: The execution that runs now; None between two.
@@ -79,7 +81,7 @@ class Executions:
         try:
             # Even when Trio itself fails, the observer before observes again.
             with (
-                controlled(self._tick, lambda: self.seam, self.decided),
+                controlled(self._tick, lambda: self.seam, self.decided) as self.stand_ins,
                 self._reports.confined(),
                 probe.observed_by(probe.sink, inline=probe.threads_inline),
             ):
@@ -87,7 +89,7 @@ class Executions:
         except trio.TrioInternalError as error:
             self._trio_failed(error)
         finally:
-            self.seam = self.scheduler = self._main = self._nursery = self._closing = None
+            self.stand_ins = self.seam = self.scheduler = self._main = self._nursery = self._closing = None
 
     def _trio_failed(self, error: trio.TrioInternalError) -> None:
         """Make a failure of Trio's own loop the error of the execution that caused it, and end that execution."""
@@ -194,8 +196,8 @@ class Executions:
             self._clock.now, self._clock.face = 0.0, None
             own = getattr(job.policy, "chance", None)
             self.decided.begin(job.chance if own is None else own)
-            for stand_in in stand_ins():
-                stand_in.begin()
+            assert self.stand_ins is not None
+            self.stand_ins.begin()
             steps: list[RawStep] = []
             info = RunInfo(job.index, job.step_limit, steps, job.order)
             things = self._reports.new_things() if job.reports else Primitives({}, [])

@@ -29,7 +29,7 @@ from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import watched
 
-__all__ = ["bounded", "current_scheduler", "leave_real", "run_with", "simulate"]
+__all__ = ["bounded", "current_scheduler", "enter_stand_in", "leave_real", "run_with", "simulate"]
 
 T = TypeVar("T")
 
@@ -98,6 +98,17 @@ def current_scheduler() -> Scheduler | None:
     return executions.scheduler if executions.seam is not None and executions.seam.is_current() else None
 
 
+def enter_stand_in(room: str) -> None:
+    """Have the stand-in of a room of `toolrt.sim.programs` stand there from now on.
+
+    Outside an execution nothing happens.
+
+    Checkpoint: never.
+    """
+    if current_scheduler() is not None and (stand_ins := _current[-1].stand_ins) is not None:
+        stand_ins.enter(room)
+
+
 def run_with(clock: trio.testing.MockClock) -> None:
     """Have the program's mock clock tell and move virtual time, as one does that `trio.run` is given.
 
@@ -139,3 +150,5 @@ def leave_real(*kinds: str) -> None:
     real = frozenset(kinds or (RANDOM, CLOCKS))
     scheduler.record.caveats.update(f"real {kind}" for kind in real)
     _current[-1].decided.leave_real(real)
+    if real & {PROCESSES, FILES, SOCKETS}:
+        enter_stand_in("real")

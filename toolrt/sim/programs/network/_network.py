@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolrt.errors import DefinitionRefused
-from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.engine._host import current_scheduler, enter_stand_in
 from toolrt.sim.programs.network._settings import NetworkSettings
 from toolrt.sim.programs.network._state import HOST, NETWORKS
 
@@ -60,6 +60,7 @@ class Network(NetworkSettings):
 
     def __enter__(self) -> Network:
         if current_scheduler() is not None:
+            enter_stand_in("network")
             NETWORKS.enter(self)
         return self
 

@@ -13,11 +13,11 @@ from typing import Any
 import trio
 
 from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import real_getaddrinfo, real_getnameinfo
 from toolrt.sim.programs.network._state import NetworkState, refuse
 
 __all__ = ["Resolver", "addresses_of", "names_of", "numeric_address"]
 
-_real_getaddrinfo, _real_getnameinfo = socket.getaddrinfo, socket.getnameinfo
 _NUMERIC = socket.AI_NUMERICHOST
 
 
@@ -28,7 +28,7 @@ def _unknown(number: int = socket.EAI_NONAME) -> socket.gaierror:
 
 def _is_number(host: str) -> bool:
     with suppress(OSError, UnicodeError):
-        return bool(_real_getaddrinfo(host, None, flags=_NUMERIC))
+        return bool(real_getaddrinfo(host, None, flags=_NUMERIC))
     return False
 
 
@@ -51,9 +51,9 @@ def addresses_of(
     """Do what `socket.getaddrinfo` does."""
     text = host.decode("ascii") if isinstance(host, bytes) else host
     if text is None or flags & _NUMERIC:
-        return _real_getaddrinfo(host, port, family, type, proto, flags)
+        return real_getaddrinfo(host, port, family, type, proto, flags)
     if _is_number(text):
-        return _real_getaddrinfo(host, port, family, type, proto, flags | _NUMERIC)
+        return real_getaddrinfo(host, port, family, type, proto, flags | _NUMERIC)
     addresses = _hosts_named(net, text)
     # With `ipv6=True` a program that names no family gets the IPv6 address first.
     if family == socket.AF_INET:
@@ -64,7 +64,7 @@ def addresses_of(
         wanted = addresses[::-1] if net.settings.ipv6 else addresses[:1]
     # Not AI_ADDRCONFIG: what the machine has is not what the network has.
     flags = flags & ~getattr(socket, "AI_ADDRCONFIG", 0) | _NUMERIC
-    found = [entry for each in wanted for entry in _real_getaddrinfo(each, port, family, type, proto, flags)]
+    found = [entry for each in wanted for entry in real_getaddrinfo(each, port, family, type, proto, flags)]
     if flags & socket.AI_CANONNAME and found:
         found[0] = (*found[0][:3], text, found[0][4])
     return found
@@ -72,7 +72,7 @@ def addresses_of(
 
 def names_of(net: NetworkState, address: Any, flags: int) -> tuple[str, str]:
     """Do what `socket.getnameinfo` does."""
-    numeric = _real_getnameinfo(address, flags | socket.NI_NUMERICHOST)
+    numeric = real_getnameinfo(address, flags | socket.NI_NUMERICHOST)
     if flags & socket.NI_NUMERICHOST:
         return numeric
     host = address[0]

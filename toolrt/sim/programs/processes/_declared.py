@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from toolrt.errors import DefinitionRefused
-from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.engine._host import current_scheduler, enter_stand_in
 from toolrt.sim.programs._chances import choose
 from toolrt.sim.programs.processes._child import ChildProcess
 
@@ -85,6 +85,7 @@ class Process:
 
     def __enter__(self) -> Process:
         if current_scheduler() is not None:
+            enter_stand_in("processes")
             DECLARED.append(self)
         return self
 

@@ -10,8 +10,7 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-# As they are outside of a simulation: this is real time.
-from time import monotonic, sleep
+from toolrt.sim._trio_internals import real_monotonic, real_sleep
 
 __all__ = ["LISTENS", "MESSAGES", "PAUSE", "STREAMS", "kind_of", "poll", "what_is_there"]
 
@@ -55,9 +54,9 @@ def poll(
     poller = select.poll()
     for fd, what in wanted.items():
         poller.register(fd, sum(getattr(select, _EVENTS[each]) for each in what) | getattr(select, "POLLRDHUP", 0))
-    end = monotonic() + seconds
+    end = real_monotonic() + seconds
     while True:
-        left = end - monotonic()
+        left = end - real_monotonic()
         found = dict(poller.poll(max(0.0, min(left, _SECONDS_BETWEEN_LOOKS)) * 1_000))
         if found or left <= 0 or is_interrupted():
             return found
@@ -79,4 +78,4 @@ def what_is_there(fd: int) -> tuple[int, bool]:
             # A socket that can be read and has no bytes is at its end.
             return there, has_ended or not there
         before = there
-        sleep(PAUSE)
+        real_sleep(PAUSE)

@@ -26,7 +26,6 @@ from _thread import allocate_lock
 from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
-from time import monotonic
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -35,7 +34,7 @@ import trio
 from trio.lowlevel import Abort
 
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckThread
-from toolrt.sim._trio_internals import Seam, lent, name_os_thread
+from toolrt.sim._trio_internals import Seam, lent, name_os_thread, real_monotonic
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 
@@ -224,10 +223,10 @@ class SimulatedThread:
     def _await_turn(self) -> None:
         """Wait until the thread hands the turn back, or has kept it for too long."""
         limit = _SECONDS_TO_END if self.is_abandoned else self._scheduler.record.thread_seconds
-        begun = monotonic()
+        begun = real_monotonic()
         is_interrupted = False
         while not self._back.acquire(timeout=min(_SECONDS_BETWEEN_LOOKS, limit)):
-            now = monotonic()
+            now = real_monotonic()
             if self.seam.is_interrupted and not is_interrupted:
                 is_interrupted, begun, limit = True, now, min(limit, _SECONDS_TO_END)
             if now - begun >= limit:
