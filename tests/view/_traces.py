@@ -34,6 +34,21 @@ async def lost_update() -> int:
     return cell.get()
 
 
+async def deadlock() -> None:
+    """Two tasks take two locks in opposite order."""
+    one, other = trio.Lock(), trio.Lock()
+
+    async def both(first: trio.Lock, second: trio.Lock) -> None:
+        async with first:
+            await trio.lowlevel.checkpoint()
+            async with second:
+                pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(both, one, other)
+        nursery.start_soon(both, other, one)
+
+
 def lost_and_kept() -> tuple[Trace, Trace]:
     """Give a schedule that loses an addition, and the nearest that does not."""
     report = sim.explore(lost_update, sim.Exhaustive(), lambda execution: execution.value == 2)

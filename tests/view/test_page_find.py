@@ -5,24 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import trio
-
 from tests.view import _traces as traces
 from tests.view.conftest import Open
 from toolrt import sim, view
-
-
-async def deadlock() -> None:
-    """Two tasks take two locks in opposite order."""
-    one, other = trio.Lock(), trio.Lock()
-
-    async def both(first: trio.Lock, second: trio.Lock) -> None:
-        async with first, second:
-            pass
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(both, one, other)
-        nursery.start_soon(both, other, one)
 
 
 def _step(tab: Any) -> int:
@@ -31,7 +16,7 @@ def _step(tab: Any) -> int:
 
 def test_tasks_that_wait_in_a_circle_are_drawn(opened: Open) -> None:
     """When the circle is closed, and not before; the drawing says in words what it shows."""
-    tab = opened(sim.explore(deadlock, sim.DPOR()).failures[0].show())
+    tab = opened(sim.explore(traces.deadlock, sim.DPOR()).failures[0].show())
     tab.keyboard.press("Home")
     assert tab.locator("svg.circle").count() == 0
     tab.keyboard.press("End")
@@ -50,7 +35,7 @@ def test_tasks_that_wait_in_a_circle_are_drawn(opened: Open) -> None:
 
 def test_text_is_found_from_step_to_step(opened: Open) -> None:
     """In what steps did, from the last one on to the first; what is in none is not found, and nothing moves."""
-    tab = opened(sim.explore(deadlock, sim.DPOR()).failures[0].show())
+    tab = opened(sim.explore(traces.deadlock, sim.DPOR()).failures[0].show())
     tells = "toolrt.app.runs.some((run) => at < run.length && run.tells(at).includes('waits for lock'))"
     steps = tab.evaluate(f"toolrt.range(toolrt.app.length).filter((at) => {tells})")
     assert len(steps) > 1
@@ -103,7 +88,7 @@ def test_next_step_of_a_thing_is_one_key_or_one_link_away(opened: Open) -> None:
 
 def test_all_steps_are_printed(opened: Open) -> None:
     """On paper stand the verdict and a row for each step of both schedules; on the screen nothing has changed."""
-    failure = sim.explore(deadlock, sim.DPOR()).failures[0]
+    failure = sim.explore(traces.deadlock, sim.DPOR()).failures[0]
     tab = opened(failure.show())
     assert not tab.locator("#printed").is_visible()
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")

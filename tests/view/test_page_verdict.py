@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-import trio
 
 from tests.view import _traces as traces
 from tests.view.conftest import Open
@@ -16,21 +15,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.teaching import lab
 
 _BAD = "</details></script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'>"
-
-
-async def deadlock() -> None:
-    """Two tasks take two locks in opposite order."""
-    one, other = trio.Lock(), trio.Lock()
-
-    async def both(first: trio.Lock, second: trio.Lock) -> None:
-        async with first:
-            await trio.lowlevel.checkpoint()
-            async with second:
-                pass
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(both, one, other)
-        nursery.start_soon(both, other, one)
 
 
 def _loses(execution: sim.Execution) -> list[str]:
@@ -80,7 +64,7 @@ def test_page_tells_of_the_schedule_that_it_shows() -> None:
 
 def test_page_of_a_deadlock_says_who_waits_once(opened: Open) -> None:
     """The circle heads it, the pattern says who waits for what, and the last step that nobody can run."""
-    tab = opened(_failure(deadlock, None).show())
+    tab = opened(_failure(traces.deadlock, None).show())
     rows = dict(_rows(tab))
     assert re.search(r"Deadlock: \S+ .*-> ", tab.locator("#verdict summary").inner_text())
     assert rows["Pattern"].startswith("lock inversion: ")
@@ -91,7 +75,7 @@ def test_page_of_a_deadlock_says_who_waits_once(opened: Open) -> None:
 
 def test_verdict_folds_where_the_screen_is_short(opened: Open) -> None:
     """The schedule comes first there; its line opens."""
-    page = _failure(deadlock, None).show()
+    page = _failure(traces.deadlock, None).show()
     assert opened(page).evaluate("document.getElementById('verdict').open")
     tab = opened(page, width=640, screen={"width": 640, "height": 400})
     tab.set_viewport_size({"width": 640, "height": 400})

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -67,17 +67,25 @@ class CodeLine:
 
 
 @attrs.frozen
-class Atomic:
-    """These lines are entered by one task at a time: ``one | other`` has the lines of both."""
+class _InPlaces:
+    """A constraint on lines of several places: ``one | other`` has the places of both."""
 
-    #: The first and the last line of each of its places.
+    #: The first and the last line of each.
     regions: tuple[tuple[CodeLine, CodeLine], ...]
 
-    def __or__(self, other: Atomic) -> Atomic:
-        return Atomic(tuple(dict.fromkeys((*self.regions, *other.regions))))
+    def __or__(self, other: Self) -> Self:
+        return type(self)(tuple(dict.fromkeys((*self.regions, *other.regions))))
 
     def __str__(self) -> str:
-        return f"atomic {' and '.join(in_words(*region) for region in self.regions)}"
+        return " and ".join(in_words(*region) for region in self.regions)
+
+
+@attrs.frozen
+class Atomic(_InPlaces):
+    """These lines are entered by one task at a time."""
+
+    def __str__(self) -> str:
+        return f"atomic {super().__str__()}"
 
     @property
     def code(self) -> str:
@@ -86,17 +94,11 @@ class Atomic:
 
 
 @attrs.frozen
-class LockOrder:
-    """The locks that these lines take are taken in one order: ``one | other`` has the lines of both."""
-
-    #: The first and the last line of each of its places.
-    regions: tuple[tuple[CodeLine, CodeLine], ...]
-
-    def __or__(self, other: LockOrder) -> LockOrder:
-        return LockOrder(tuple(dict.fromkeys((*self.regions, *other.regions))))
+class LockOrder(_InPlaces):
+    """The locks that these lines take are taken in one order."""
 
     def __str__(self) -> str:
-        return f"one order of locks in {' and '.join(in_words(*region) for region in self.regions)}"
+        return f"one order of locks in {super().__str__()}"
 
     @property
     def code(self) -> str:
