@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Mapping
 from typing import Any
 
@@ -324,3 +325,22 @@ async def test_a_cancel_between_two_lanes_of_one_call_starts_nothing_more() -> N
             batch.submit(call(name))
     assert outcomes(batch.outcome.results) == ["ok", "not_started", "not_started"]
     assert [tracked.lane for tracked in batch.calls] == [0, 1, 2]
+
+
+async def test_every_call_sees_the_context_variables_of_the_place_where_the_batch_was_opened() -> None:
+    """Whether its lane began with it, or a slot that another call gave back let it start."""
+    place = contextvars.ContextVar("place", default="")
+    seen: list[str] = []
+
+    @toolrt.tool(safe=True)
+    async def looks(ctx: ToolContext) -> None:
+        seen.append(place.get())
+        place.set("another call")
+
+    place.set("opened")
+    batch = runtime(looks, limit=1).open_batch()
+    place.set("entered")
+    async with batch:
+        for _ in range(3):
+            batch.submit(call("looks"))
+    assert seen == ["opened"] * 3

@@ -132,9 +132,8 @@ class BatchRun:
     #: The way out of the block in which the batch is open, and its scope; None where there is no block.
     block: Any = None
     block_scope: trio.CancelScope | None = None
-    #: The nursery of the lane that runs, and whether the lane is beginning: then this is the batch's own context.
+    #: The nursery of the lane that runs.
     _nursery: trio.Nursery | None = None
-    _begins: bool = False
     _approval: Approval | None = None
     #: The task that waits until the lane that runs is over; None: none does.
     _driver: trio.lowlevel.Task | None = None
@@ -338,15 +337,9 @@ class BatchRun:
     # What the machine lets happen
 
     def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Make the call a task.
-
-        The event that spawns it may come from another batch, so the task gets the batch's own context.
-        """
+        """Make the call a task, in the batch's own context: the event that spawns it may come from another batch."""
         nursery: Any = self._nursery
-        if self._begins:
-            nursery.start_soon(execute, self, lane, call, name=call.call.name)
-        else:
-            self.context.run(nursery.start_soon, execute, self, lane, call, name=call.call.name)
+        self.context.run(nursery.start_soon, execute, self, lane, call, name=call.call.name)
 
     def approve(self, lane: LaneRecord, call: CallRecord) -> None:
         """Ask the approval check."""
@@ -462,8 +455,7 @@ class BatchRun:
                         await tell_services(self, lane)  # noqa: ASYNC102  cut short: the batch is cancelled
                     raise
                 lane = self._merge()
-                if self._turns:
-                    self._give_turn()
+                self._give_turn()
                 if self._tells:
                     try:
                         await tell_services(self, lane)
@@ -471,8 +463,7 @@ class BatchRun:
                         self.give_up(error)
                         raise
         finally:
-            if self._turns:
-                self._give_turn()
+            self._give_turn()
             while machine.current + 1 < len(machine.lanes):
                 machine.pass_over(self.state)
                 self._merge()
@@ -549,7 +540,7 @@ class BatchRun:
             self._nursery = nursery
             try:
                 while self._goes_on_after_next():
-                    self._begin_lane()
+                    machine.begin(self.state)
                     if lanes[machine.current].is_over:
                         await trio.lowlevel.cancel_shielded_checkpoint()
                     else:
@@ -562,7 +553,7 @@ class BatchRun:
                 alone = self.lease is None
                 for table in self.settings.tables if alone else ():
                     alone = alone and not table.busy
-                self._begin_lane()
+                machine.begin(self.state)
                 lane = lanes[machine.current]
                 by_itself = alone and lane.state is LaneState.CLOSED and lane.stands_at is None
                 if not by_itself and not lane.is_over:
@@ -580,13 +571,6 @@ class BatchRun:
         """Whether the next lane has one call, and the batch goes on to another lane as soon as that is merged."""
         lanes, at = self.machine.lanes, self.machine.current + 1
         return self._merges_at_once and at + 1 < len(lanes) and len(lanes[at].calls) == 1
-
-    def _begin_lane(self) -> None:
-        self._begins = True
-        try:
-            self.machine.begin(self.state)
-        finally:
-            self._begins = False
 
     async def _wait_over(self) -> None:
         """Wait until the lane that runs is over.
