@@ -69,7 +69,7 @@ class Repair:
     #: The outcomes that passed without it and do not come any more, as texts.
     lost: tuple[str, ...] = ()
     #: Whether it may fit this failure alone (an order or a shield), or hide it: a sample passed in which few executions
-    #: would have failed, or under a lock round several functions.
+    #: would have failed, or under a lock round several functions, or in a library.
     may_overfit: bool = False
 
     def __str__(self) -> str:
@@ -166,8 +166,9 @@ def _repair(constraint: Constraint, report: Any, lost: tuple[str, ...], expected
     passed = f"{report.executions - report.failed:,} of {report.executions:,} pass"
     text = f"{_written(constraint)}: {passed}, {report.claim.partition(' with ')[0]}"
     overfits = isinstance(constraint, Shielded | Before)
-    several = isinstance(constraint, Atomic) and len(constraint.regions) > 1
-    hides = not report.complete and (several or expected < _EXPECTED)
+    regions = constraint.regions if isinstance(constraint, Atomic) else ()
+    elsewhere = any("site-packages" in PurePath(first.file).parts for first, _ in regions)
+    hides = not report.complete and (len(regions) > 1 or elsewhere or expected < _EXPECTED)
     if lost:
         text += f"; {', '.join(lost)} {'does' if len(lost) == 1 else 'do'} not come any more"
     if overfits:
