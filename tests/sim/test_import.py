@@ -68,6 +68,23 @@ def test_stand_in_stands_below_what_the_program_has_put_there() -> None:
     assert socket.gethostbyname is real
 
 
+def test_trio_without_a_name_that_reports_is_refused() -> None:
+    """The rooms are loaded all the same: what is missing is in the refusal."""
+    program = """
+import trio
+del trio._core._run._TaskStatus, trio._threads._send_message_to_trio
+from toolrt import sim
+from toolrt.errors import UnsupportedTrio
+try:
+    sim.run(trio.lowlevel.checkpoint)
+except UnsupportedTrio as refused:
+    print(refused.differences)
+"""
+    told = _told(program)
+    assert "trio._core._run._TaskStatus is gone" in told
+    assert "trio._threads._send_message_to_trio is gone" in told
+
+
 def test_every_name_is_there() -> None:
     """Also in `dir`; no other is."""
     assert all(getattr(sim, name) is not None for name in sim.__all__)

@@ -19,9 +19,9 @@ from typing import Any
 
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._reports_implied import IMPLIED
-from toolrt.sim._trio_internals._reports_scopes import SCOPES
-from toolrt.sim._trio_internals._reports_sync import SYNC, memory_streams
+from toolrt.sim._trio_internals._reports_implied import implied
+from toolrt.sim._trio_internals._reports_scopes import scopes
+from toolrt.sim._trio_internals._reports_sync import memory_streams, sync
 from toolrt.sim._trio_internals._things import Primitives
 
 __all__ = ["Reports"]
@@ -59,7 +59,7 @@ class Reports:
             self._unwanted = 0
             if not self._reporting:
                 self._reporting = True
-                reporter.report((*SYNC, *memory_streams(), *SCOPES))
+                reporter.report((*sync(), *memory_streams(), *scopes()))
         elif self._reporting:
             self._unwanted += 1
             if self._unwanted == _UNWANTED_MOST:
@@ -69,7 +69,7 @@ class Reports:
         """Report what is implied as well, until the end of the block: a third of all the cost, so only on request."""
         if not self._implying:
             self._implying = True
-            self._reporter.report(IMPLIED)
+            self._reporter.report(implied())
 
     def end(self) -> None:
         """Stop the reports of Trio's primitives."""

@@ -19,7 +19,7 @@ import trio
 from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import TIME, Primitives, imply, is_inside
 
-__all__ = ["IMPLIED"]
+__all__ = ["implied"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -92,18 +92,18 @@ def _idles(things: Primitives, *_: object, **__: object) -> None:
         things.implied.append((TIME, True))
 
 
-_called, _runner = Reporter.called, _run.Runner
-
-#: Entering, leaving, spawning, ending, waking, and looking at the time.
-IMPLIED: tuple[Row, ...] = (
-    (_called, _run.CancelScope, "__enter__", _enter),
-    (_called, _run.CancelScope, "_close", _close),
-    (_called, _run.CancelStatus, "effective_deadline", _effective),
-    (_called, _run.Nursery, "_check_nursery_closed", _ends),
-    (_called, _run._TaskStatus, "started", _started),
-    (_called, _runner, "spawn_impl", _spawned),
-    (_called, _runner, "reschedule", _woken),
-    (_called, _runner, "current_time", _timely),
-    (_called, _runner, "wait_all_tasks_blocked", _idles),
-    (_called, _run.Deadlines, "add remove", _timely),
-)
+def implied() -> tuple[Row, ...]:
+    """Give the rows of entering, leaving, spawning, ending, waking, and looking at the time."""
+    called, runner = Reporter.called, _run.Runner
+    return (
+        (called, _run.CancelScope, "__enter__", _enter),
+        (called, _run.CancelScope, "_close", _close),
+        (called, _run.CancelStatus, "effective_deadline", _effective),
+        (called, _run.Nursery, "_check_nursery_closed", _ends),
+        (called, _run._TaskStatus, "started", _started),
+        (called, runner, "spawn_impl", _spawned),
+        (called, runner, "reschedule", _woken),
+        (called, runner, "current_time", _timely),
+        (called, runner, "wait_all_tasks_blocked", _idles),
+        (called, _run.Deadlines, "add remove", _timely),
+    )

@@ -33,7 +33,7 @@ from toolrt.sim._trio_internals._things import (
     writes,
 )
 
-__all__ = ["SCOPES"]
+__all__ = ["scopes"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -43,7 +43,6 @@ _OWN_ROOMS = ("trio._", "toolrt.sim.")
 
 
 _OWN = vars(_run)
-_RECALCULATING = inspect.unwrap(_run.CancelStatus.recalculate).__code__
 _context = _run.GLOBAL_RUN_CONTEXT
 
 
@@ -63,15 +62,6 @@ def _cancelled(things: Primitives, self: Any, *_: object) -> None:
         touch(things, self, False)
     else:
         cancels(things, self)
-
-
-def _asked(things: Primitives, self: Any) -> None:
-    if sys._getframe(2).f_code is _RECALCULATING:
-        # Trio asks itself.
-        return
-    touch(things, self, False)
-    if id(self) in things.nursery_scopes:
-        things.touched.append(((*things.name(self), "called"), True))
 
 
 def _reads_deadline(things: Primitives, self: Any) -> None:
@@ -147,23 +137,36 @@ def _failing(reporter: Reporter, real: Any, note: Callable[..., None]) -> Any:
     return add
 
 
-_called, _asked_for, _held = Reporter.called, Reporter.asked, Reporter.held
-_scope, _nursery = _run.CancelScope, _run.Nursery
+def scopes() -> tuple[Row, ...]:
+    """Give the rows of what is cancelled, shielded, asked for, and when.
 
-#: What is cancelled, shielded, asked for, and when; the failure of a child; and looks at the run and at other tasks.
-SCOPES: tuple[Row, ...] = (
-    (_called, _scope, "__attrs_post_init__", _made),
-    (_called, _scope, "_cancel", _cancelled),
-    (_asked_for, _scope, "cancel_called", _asked),
-    (_held, _scope, "deadline", (_reads_deadline, _moved)),
-    (_held, _scope, "relative_deadline", (_reads_deadline, _moved_by)),
-    (_held, _scope, "shield", (_looks_at_shield, _shielded)),
-    (Reporter.flagged, _scope, "cancelled_caught", _caught),
-    (_called, _nursery, "__init__", _opened),
-    (_failing, _nursery, "_add_exc", writes),
-    (_asked_for, _nursery, "child_tasks", writes),
-    (_called, _run.Runner, "current_statistics", lambda things, _: things.touched.append((ANYTHING, True))),
-    (_asked_for, _run.Task, "child_nurseries", _looks_around),
-    (_called, _run.Task, "iter_await_frames", _looks_around),
-    (_asked_for, _run.Task, "parent_nursery eventual_parent_nursery", _looks_up),
-)
+    And of the failure of a child, and of looks at the run and at other tasks.
+    """
+    called, asked_for, held = Reporter.called, Reporter.asked, Reporter.held
+    scope, nursery = _run.CancelScope, _run.Nursery
+    recalculating = inspect.unwrap(_run.CancelStatus.recalculate).__code__
+
+    def asked(things: Primitives, self: Any) -> None:
+        if sys._getframe(2).f_code is recalculating:
+            # Trio asks itself.
+            return
+        touch(things, self, False)
+        if id(self) in things.nursery_scopes:
+            things.touched.append(((*things.name(self), "called"), True))
+
+    return (
+        (called, scope, "__attrs_post_init__", _made),
+        (called, scope, "_cancel", _cancelled),
+        (asked_for, scope, "cancel_called", asked),
+        (held, scope, "deadline", (_reads_deadline, _moved)),
+        (held, scope, "relative_deadline", (_reads_deadline, _moved_by)),
+        (held, scope, "shield", (_looks_at_shield, _shielded)),
+        (Reporter.flagged, scope, "cancelled_caught", _caught),
+        (called, nursery, "__init__", _opened),
+        (_failing, nursery, "_add_exc", writes),
+        (asked_for, nursery, "child_tasks", writes),
+        (called, _run.Runner, "current_statistics", lambda things, _: things.touched.append((ANYTHING, True))),
+        (asked_for, _run.Task, "child_nurseries", _looks_around),
+        (called, _run.Task, "iter_await_frames", _looks_around),
+        (asked_for, _run.Task, "parent_nursery eventual_parent_nursery", _looks_up),
+    )

@@ -12,6 +12,7 @@ Limits.  Lockstep streams and unbounded queues are seen only where they park.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from math import inf
 from typing import Any
@@ -21,7 +22,7 @@ import trio
 from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import SOON, Primitives, reads, touch, writes
 
-__all__ = ["SYNC", "memory_streams"]
+__all__ = ["memory_streams", "sync"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -32,8 +33,6 @@ _local: Any = sys.modules["trio._core._local"]
 _util: Any = sys.modules["trio._util"]
 
 
-_limiter = _sync.CapacityLimiter
-_tokens_of = _limiter.total_tokens.fget
 _OWN = (_sync.__dict__, _parking_lot.__dict__)
 
 
@@ -51,11 +50,6 @@ def _reparks(things: Primitives, self: Any, new_lot: Any, **_: Any) -> None:
 def _counts_waiters(things: Primitives, self: Any) -> None:
     reads(things, self)
     reads(things, self._lock)
-
-
-def _borrows(things: Primitives, self: Any, borrower: Any) -> None:
-    # Of infinitely many tokens, only a query shows how many are taken.
-    touch(things, self, _tokens_of(self) != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
 
 
 def _touches_state(things: Primitives, self: Any, *_: Any) -> None:
@@ -79,49 +73,57 @@ def _writes_variable(things: Primitives, self: Any, *_: Any) -> None:
     things.touched.append((("RunVar", self._name), True))
 
 
-_called, _named = Reporter.called, Reporter.named
-_lot, _event, _lock, _semaphore = _parking_lot.ParkingLot, _sync.Event, _sync._LockImpl, _sync.Semaphore
+def sync() -> tuple[Row, ...]:
+    """Give the rows of events, locks, semaphores, limiters, conditions, parking lots, channels and run variables.
 
-#: Events, locks, semaphores, limiters, conditions, parking lots, channels, run variables, callbacks, and what says that
-#: a second task is busy with a thing.
-SYNC: tuple[Row, ...] = (
-    (_named, _event, "__init__", (None, None)),
-    (_called, _event, "set", lambda things, self: touch(things, self, not self._flag)),
-    (_called, _event, "is_set", reads),
-    (_called, _event, "statistics", writes),
-    (Reporter.awaited, _event, "wait", reads),
-    (_named, _lot, "__init__", (None, None)),
-    (Reporter.awaited, _lot, "park", writes),
-    # No task waits, so none is woken.
-    (_called, _lot, "unpark", lambda things, self, **_: touch(things, self, bool(self._parked))),
-    (_called, _lot, "break_lot", writes),
-    (_called, _lot, "repark", _reparks),
-    (_called, _lot, "__len__ __bool__ statistics", _looks),
-    (_named, _lock, "__init__", (None, "_lot")),
-    (_called, _lock, "acquire_nowait release", writes),
-    (_called, _lock, "locked statistics", reads),
-    (_named, _sync.Condition, "__init__", (None, "_lot")),
-    (_called, _sync.Condition, "statistics", _counts_waiters),
-    # Two tokens can be taken in any order as long as both are there, but whether they are depends on which others have
-    # taken one: a report that said so would change when two of them are swapped.
-    (_named, _semaphore, "__init__", (None, "_lot")),
-    (_called, _semaphore, "acquire_nowait release", writes),
-    (_called, _semaphore, "statistics", reads),
-    (Reporter.asked, _semaphore, "value", reads),
-    (_named, _limiter, "__init__", (None, "_lot")),
-    (_called, _limiter, "acquire_on_behalf_of_nowait release_on_behalf_of", _borrows),
-    (_called, _limiter, "statistics", writes),
-    (Reporter.asked, _limiter, "borrowed_tokens available_tokens", writes),
-    (Reporter.held, _limiter, "total_tokens", (reads, writes)),
-    (_named, _channel.MemoryChannelState, "__init__", ("MemoryChannel", None)),
-    (_called, _channel.MemorySendChannel, "send_nowait clone close statistics", _touches_state),
-    (_called, _channel.MemoryReceiveChannel, "receive_nowait clone close statistics", _touches_state),
-    (_named, _util.ConflictDetector, "__init__", (None, None)),
-    (_called, _util.ConflictDetector, "__enter__ __exit__", _is_busy),
-    (_called, _run.EntryQueue, "run_sync_soon", _calls_soon),
-    (_called, _local.RunVar, "get", _reads_variable),
-    (_called, _local.RunVar, "set reset", _writes_variable),
-)
+    And of callbacks, and of what says that a second task is busy with a thing.
+    """
+    called, named, limiter = Reporter.called, Reporter.named, _sync.CapacityLimiter
+    lot, event, lock, semaphore = _parking_lot.ParkingLot, _sync.Event, _sync._LockImpl, _sync.Semaphore
+    tokens_of = inspect.unwrap(limiter.total_tokens.fget)
+
+    def borrows(things: Primitives, self: Any, borrower: Any) -> None:
+        # Of infinitely many tokens, only a query shows how many are taken.
+        touch(things, self, tokens_of(self) != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
+
+    return (
+        (named, event, "__init__", (None, None)),
+        (called, event, "set", lambda things, self: touch(things, self, not self._flag)),
+        (called, event, "is_set", reads),
+        (called, event, "statistics", writes),
+        (Reporter.awaited, event, "wait", reads),
+        (named, lot, "__init__", (None, None)),
+        (Reporter.awaited, lot, "park", writes),
+        # No task waits, so none is woken.
+        (called, lot, "unpark", lambda things, self, **_: touch(things, self, bool(self._parked))),
+        (called, lot, "break_lot", writes),
+        (called, lot, "repark", _reparks),
+        (called, lot, "__len__ __bool__ statistics", _looks),
+        (named, lock, "__init__", (None, "_lot")),
+        (called, lock, "acquire_nowait release", writes),
+        (called, lock, "locked statistics", reads),
+        (named, _sync.Condition, "__init__", (None, "_lot")),
+        (called, _sync.Condition, "statistics", _counts_waiters),
+        # Two tokens can be taken in any order as long as both are there, but whether they are depends on which others
+        # have taken one: a report that said so would change when two of them are swapped.
+        (named, semaphore, "__init__", (None, "_lot")),
+        (called, semaphore, "acquire_nowait release", writes),
+        (called, semaphore, "statistics", reads),
+        (Reporter.asked, semaphore, "value", reads),
+        (named, limiter, "__init__", (None, "_lot")),
+        (called, limiter, "acquire_on_behalf_of_nowait release_on_behalf_of", borrows),
+        (called, limiter, "statistics", writes),
+        (Reporter.asked, limiter, "borrowed_tokens available_tokens", writes),
+        (Reporter.held, limiter, "total_tokens", (reads, writes)),
+        (named, _channel.MemoryChannelState, "__init__", ("MemoryChannel", None)),
+        (called, _channel.MemorySendChannel, "send_nowait clone close statistics", _touches_state),
+        (called, _channel.MemoryReceiveChannel, "receive_nowait clone close statistics", _touches_state),
+        (named, _util.ConflictDetector, "__init__", (None, None)),
+        (called, _util.ConflictDetector, "__enter__ __exit__", _is_busy),
+        (called, _run.EntryQueue, "run_sync_soon", _calls_soon),
+        (called, _local.RunVar, "get", _reads_variable),
+        (called, _local.RunVar, "set reset", _writes_variable),
+    )
 
 
 def memory_streams() -> tuple[Row, ...]:
@@ -131,7 +133,7 @@ def memory_streams() -> tuple[Row, ...]:
         return ()
     queue = streams._UnboundedByteQueue
     return (
-        (_named, queue, "__init__", (None, None)),
-        (_called, queue, "put close close_and_wipe get_nowait _get_impl", writes),
+        (Reporter.named, queue, "__init__", (None, None)),
+        (Reporter.called, queue, "put close close_and_wipe get_nowait _get_impl", writes),
         (Reporter.awaited, queue, "get", reads),
     )

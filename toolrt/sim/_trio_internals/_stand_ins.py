@@ -57,40 +57,44 @@ class _Row(NamedTuple):
 
 _NAMES_OF_HOSTS = "getaddrinfo getnameinfo gethostbyname gethostbyname_ex gethostbyaddr gethostname"
 
-_TABLE = {
-    # Sockets, and names of hosts.
-    "network": _Row(
-        "network._installed",
-        "NetworkStandIn",
-        (
-            (socket.socket, "__init__"),
-            (socket, f"dup socketpair {_NAMES_OF_HOSTS}"),
-            (_socket, "_resolver set_custom_hostname_resolver"),
-            (sys.modules["trio.socket"], "set_custom_hostname_resolver"),
+
+@functools.cache
+def _table() -> dict[str, _Row]:
+    """Give all of them, by room; not before Trio was found to have the names."""
+    return {
+        # Sockets, and names of hosts.
+        "network": _Row(
+            "network._installed",
+            "NetworkStandIn",
+            (
+                (socket.socket, "__init__"),
+                (socket, f"dup socketpair {_NAMES_OF_HOSTS}"),
+                (_socket, "_resolver set_custom_hostname_resolver"),
+                (sys.modules["trio.socket"], "set_custom_hostname_resolver"),
+            ),
         ),
-    ),
-    # Child processes: where Trio makes pipes to one, and where it has a thread start it.
-    "processes": _Row(
-        "processes._installed",
-        "ProcessStandIn",
-        ((process_names().module, "trio create_pipe_to_child_stdin create_pipe_from_child_output"),),
-        # Its pipes are waited for as sockets are.
-        over="network",
-    ),
-    # Files and sockets that a program leaves real.
-    "real": _Row("real._installed", "RealStandIn", over="processes"),
-    # Worker threads, those that the program starts itself, and steps that block the loop until one has gone on.
-    "threads": _Row(
-        "threads._hooks",
-        "ThreadStandIn",
-        (
-            (thread_names().cache, "start_thread_soon"),
-            (threading.Thread, "start"),
-            (threading.Condition, "wait"),
-            (queue, "SimpleQueue"),
+        # Child processes: where Trio makes pipes to one, and where it has a thread start it.
+        "processes": _Row(
+            "processes._installed",
+            "ProcessStandIn",
+            ((process_names().module, "trio create_pipe_to_child_stdin create_pipe_from_child_output"),),
+            # Its pipes are waited for as sockets are.
+            over="network",
         ),
-    ),
-}
+        # Files and sockets that a program leaves real.
+        "real": _Row("real._installed", "RealStandIn", over="processes"),
+        # Worker threads, those that the program starts itself, and steps that block the loop until one has gone on.
+        "threads": _Row(
+            "threads._hooks",
+            "ThreadStandIn",
+            (
+                (thread_names().cache, "start_thread_soon"),
+                (threading.Thread, "start"),
+                (threading.Condition, "wait"),
+                (queue, "SimpleQueue"),
+            ),
+        ),
+    }
 
 
 class StandIns:
@@ -104,7 +108,7 @@ class StandIns:
         self._mine = mine
         self._stack = ExitStack()
         self._entered: dict[str, StandIn] = {}
-        self._gates: dict[str, list[_Gate]] = {room: [] for room in _TABLE}
+        self._gates: dict[str, list[_Gate]] = {room: [] for room in _table()}
 
     @contextmanager
     def ready(self) -> Iterator[None]:
@@ -112,7 +116,7 @@ class StandIns:
         replacements = Replacements()
         with self._stack:
             self._stack.callback(replacements.put_back)
-            for room, row in _TABLE.items():
+            for room, row in _table().items():
                 opens = functools.partial(self._opens, room)
                 self._gates[room] = [
                     _Gate(holder, name, opens) for holder, names in row.gates for name in names.split()
@@ -129,7 +133,7 @@ class StandIns:
         """Have the stand-in of a room stand there from now on, and what it stands over."""
         if room in self._entered:
             return
-        row = _TABLE[room]
+        row = _table()[room]
         if row.over is not None:
             self.enter(row.over)
         seam = self._mine()
