@@ -78,6 +78,17 @@ def test_check_that_answers_nonsense_is_refused() -> None:
         verdict(checkpoint, lambda execution: 1)
 
 
+def test_check_that_raises_about_no_missing_value_is_raised_of_a_failing_execution_too() -> None:
+    """A signal of the check's own, or a mistake that has nothing to do with the value."""
+    for raised in (LookupError("broken check"), KeyboardInterrupt()):
+
+        def broken(execution: sim.Execution, raised: BaseException = raised) -> None:
+            raise raised
+
+        with pytest.raises(type(raised)):
+            sim.explore(fails, sim.Random(sim.RandomWalk(0), 3), broken)
+
+
 def test_check_that_raises_something_else_is_raised() -> None:
     """A broken check is the caller's error, not a failure of the program."""
 

@@ -264,8 +264,8 @@ def explore(
         DefinitionRefused: an argument is not what it must be; nothing was run.
         InputRefused: the checkpoint is another exploration's, or none; it is left as it was.
 
-    And what `run` raises; what the check raises, other than AssertionError, is raised as it is, unless the execution
-    has an error of its own, which is the failure then.
+    And what `run` raises; what the check raises, other than AssertionError, is raised as it is.  Where an execution
+    ended with an error, and so has no value, a TypeError or AttributeError of the check is not: it fails by its error.
 
     Checkpoint: never (it is not async).
     """

@@ -88,8 +88,8 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     Raises:
         DefinitionRefused: the check returned something that is no answer.
 
-    What the check raises, other than AssertionError, is raised as it is; where the execution itself has an error, that
-    error is the failure, for a check that does not know of it asks a value that is not there.
+    What the check raises, other than AssertionError, is raised as it is.  But where the execution ended with an error,
+    and so without a value, a TypeError or AttributeError of the check is no more than that: the error is the failure.
     """
     judgement = _judged(execution, check)
     if judgement.failed and POLLED_UNSEEN in execution.caveats:
@@ -112,8 +112,9 @@ def _judged(execution: Execution, check: Check | None) -> Judgement:
         answer = check(execution)
     except AssertionError as complaint:
         return Judgement(failed=True, violations=(complaint,))
-    except Exception:
-        if error is None:
+    except (TypeError, AttributeError):
+        # It looked at a value that an execution with an error has not.
+        if error is None or execution.value is not None:
             raise
         return _WRONG
     if answer is True:
