@@ -74,7 +74,7 @@ def test_response_of_another_kind_is_refused(
 def test_name_of_something_else_is_refused(
     refused: Callable[..., str], response: Path, shop: Path, command: str, named: str, workspace: str, why: str
 ) -> None:
-    """It is said what stands there: no file, a directory, a file, a circle of links."""
+    """The refusal says what stands there: no file, a directory, a file, a circle of links."""
     (shop / "circle").symlink_to("circle")
     given = named.format(shop=shop, response=response)
     assert why in refused(command, given, "--workspace", workspace.format(shop=shop))

@@ -256,7 +256,7 @@ class Tape:
         self.done(0, 1)
 
     def parent(self, interrupt: str = "cancel") -> None:
-        """Call 0 runs and has opened a sub-batch, of which is what follows; call 1 may run beside it."""
+        """Call 0 runs and has opened a sub-batch, whose events follow; call 1 may run beside it."""
         self.submit(0, 1)
         self.seal()
         self.begin(0, 1)

@@ -555,7 +555,7 @@ def test_same_schedule_same_trace_compares_digests(tape: Any, broken: Any) -> No
 
 
 def test_no_needless_wait_allows_a_wait_of_late_claims_for_one_that_stops() -> None:
-    """Call 2's claims depend on call 0, so it is told of before its lane's tickets; it has to wait for call 1 too."""
+    """Call 2's claims depend on call 0, so its event comes before its lane's tickets; it has to wait for call 1 too."""
     mix = Mix(
         [
             Scripted([ReadCell("b")], says="nothing"),

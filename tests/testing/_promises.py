@@ -30,7 +30,7 @@ class Promises:
         """A tool, or what makes one, that breaks this promise and no other; None: it keeps them all.
 
         Args:
-            words: are in what is said of it.
+            words: are in what the check says of it.
             inputs, options: as `check_tool` takes them.
         """
 

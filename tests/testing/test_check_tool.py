@@ -181,12 +181,12 @@ case.broken("safe", "expected True or False, it answered 'yes'", inputs=ON_NAME)
 def test_tool_breaks_this_promise_and_no_other(
     made: Any, promise: str | None, words: tuple[str, ...], inputs: list[Any], options: dict[str, Any]
 ) -> None:
-    """The promise is named, once for each input, and what was seen is said."""
+    """The promise is named, once for each input, with what the check saw."""
     check(made, promise, words, inputs, options)
 
 
 def test_modifier_that_changes_the_state_is_broken() -> None:
-    """It is told first, though the next run of the tool finds another state, too."""
+    """The check tells it first, though the next run of the tool finds another state, too."""
     made = modifying("mutates", lambda state: state["list"].append(1) or state)
     broken = check_tool(made, [{}], state=State({"list": []}))
     assert promises_of(broken)[0] == "modifiers"

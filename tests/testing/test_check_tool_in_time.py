@@ -212,7 +212,7 @@ case.broken("deterministic", "a function that makes it", inputs=ON_A)(counter_to
 def test_tool_breaks_this_promise_and_no_other(
     made: Any, promise: str | None, words: tuple[str, ...], inputs: list[Any], options: dict[str, Any]
 ) -> None:
-    """The promise is named, once for each input, and what was seen is said."""
+    """The promise is named, once for each input, with what the check saw."""
     check(made, promise, words, inputs, options)
 
 

@@ -1,7 +1,7 @@
 """``toolrt litmus NAME --play``: be the scheduler of a litmus program.
 
 Rules.  On a terminal one key is one answer.  Elsewhere, and where a task has a number above nine, one line is; where
-input ends, so does the game.  The story may give the bug away, so it is told when the bug was found or shown.
+input ends, so does the game.  The story may give the bug away, so the game tells it once the bug was found or shown.
 Everything can be taken back.  Hints and the proof are there at any time.  Numbers, names
 and counts are those of the page (`toolrt.view.play`).
 """

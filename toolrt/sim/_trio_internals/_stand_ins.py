@@ -5,7 +5,7 @@ Rules.
        It stays until the Trio run is over.  So a program without sockets never loads the network.
     2. Until then a *gate* stands in the place of each name, and afterwards it leads to what the stand-in has there.  It
        stays where it is: what the program has put over it meanwhile stays over the stand-in, too.
-    3. A stand-in is told of each execution that begins.  It decides at each call whether the code that runs is a step
+    3. A stand-in hears of each execution that begins.  It decides at each call whether the code that runs is a step
        of the program; any other code meets what is real.
     4. While one is entered, no step is under way: what its modules do as they are loaded is none of the program's.
 """

@@ -121,7 +121,7 @@ toolrt.Run = class Run {
     return told.length ? `${told.slice(0, 3).join("; ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}` : this.steps.done[moment];
   }
 
-  // All that is told of a moment, in small letters.
+  // All that the page tells of a moment, in small letters.
   tells(moment) {
     return [this.columns[this.columnAt(moment)], this.wordsAt(moment), ...this.placesAt(moment), ...this.touchedAt(moment).map((each) => each.resource)].join(" ").toLowerCase();
   }
