@@ -104,7 +104,7 @@ async def test_revise_to_the_same_writes_nothing(tree):
 
 async def test_content_over_the_limit_is_refused(tree, monkeypatch):
     """With its size; nothing is written."""
-    monkeypatch.setattr("toolrt.workspace.change._revision.SIZE_LIMIT", 4)
+    monkeypatch.setattr("toolrt.workspace.change._files.SIZE_LIMIT", 4)
     with pytest.raises(FileProblem, match="at most 4 bytes, got 5 bytes"):
         await revise(tree.workspace, "a", b"12345")
     assert tree.workspace.snapshot() == {}

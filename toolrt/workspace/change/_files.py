@@ -14,8 +14,9 @@ that is to change and ``file.mutation_ended`` after the last, whatever happened 
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
 
-Parts.  `CachedReader` reads. `Revising` is one change of one file, a `ChangeSet` several that happen together.
-`PendingDirectories` has the directories that a change set is making, `Removal` what a removal takes away.
+Parts.  `CachedReader` reads. `Revising` is one change of one file, in four steps: read, check, write, record. A
+`ChangeSet` is several changes that happen together. `PendingDirectories` has the directories that it is making,
+`Removal` what a removal takes away.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import (
     SIZE_LIMIT,
     ChangeSet,
+    changed_since,
     digest_of,
     in_thread,
     number_of,
@@ -49,22 +51,144 @@ from toolrt.workspace.change._removal import Removal
 from toolrt.workspace.change._revision import (
     CallContext,
     Change,
-    MutationEvents,
+    Mutation,
     MutationResult,
     Revised,
-    Revising,
     note_change,
     origin_of,
     row_of,
 )
-from toolrt.workspace.change._version import ChangeRow, ChangeStore
-from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
+from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState
+from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import as_on_disk, path_on, stat_or_none
 
 T = TypeVar("T")
+
+
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_FILE = Kind.FILE
+
+
+@attrs.define(eq=False)
+class Revising:
+    """One change of one file, in four steps: *read, check, write, record*.
+
+    Alone, the first three are one operation of the disk, so nothing comes between them: it reads the file, lets
+    `begun` check it, and writes what that gives.  Of several files each is read and checked before a `ChangeSet`
+    writes and records them all.
+
+    `check` and `begun` may run in a worker thread: they report nothing to the probe and touch only this call's data.
+    """
+
+    _disk: Disk
+    _store: ChangeStore
+    _ctx: CallContext
+    identity: Identity
+    #: What is made of the content found; and of one that another program has changed, None: that is refused.
+    _change: Change
+    _again: Change | None
+    #: The digests that the file may have; None: any.
+    _expected: tuple[bytes | None, ...] | None
+    #: Whether a file with several names is written in place.
+    _in_place: InPlace
+    _token: object = attrs.field(default=None, init=False)
+    #: The content found, and the content that is to be.
+    before: bytes | None = attrs.field(default=None, init=False)
+    after: bytes | None = attrs.field(default=None, init=False)
+    #: The digests of both, as far as they are known.
+    digests: tuple[bytes | None, bytes | None] = attrs.field(default=(None, None), init=False)
+    #: Whether another program had changed the file, and `again` made something of that.
+    joined: bool = attrs.field(default=False, init=False)
+    #: The row for history; None: nothing is to change.
+    row: ChangeRow | None = attrs.field(default=None, init=False)
+
+    @property
+    def removes(self) -> bool:
+        """Whether the file is to go, which is another operation."""
+        return self.row is not None and self.after is None
+
+    async def read(self) -> Snapshot | None:
+        """The file that stands there."""
+        try:
+            return await self._disk.read(self.identity.entry, SIZE_LIMIT)
+        except FileNotFoundError:
+            return None
+
+    def check(self, there: Snapshot | None, mode: int | None = None) -> None:
+        """What was found may be changed, and what is to be is known.
+
+        Args:
+            there: the file that was found; None: nothing was.
+            mode: a new file's permission bits; None: what one gets.
+
+        Raises:
+            FileProblem: another program changed the file since this workspace last saw it, or it would be too large.
+        """
+        path, change = self.identity.path, self._change
+        found = self.before = None if there is None else there.content
+        digest = None if found is None else digest_of(found)
+        self.digests = digest, digest
+        if self._expected is not None and digest not in self._expected:
+            if self._again is None or found is None:
+                raise changed_since(path)
+            change, self.joined = self._again, True
+        try:
+            after = self.after = change(found)
+        except FileProblem as problem:
+            if not self.joined:
+                raise
+            raise changed_since(path) from problem
+        if after == found:
+            return
+        if after is not None and len(after) > SIZE_LIMIT:
+            raise FileProblem(
+                path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
+            )
+        self.digests = digest, None if after is None else digest_of(after)
+        number, in_place, links = None, None, 1
+        if there is not None:
+            mode, number, links = there.stat.mode, number_of(there.stat), there.stat.links
+            in_place = number if links > 1 and self._in_place(there.stat) else None
+        self.row = row_of(
+            self._ctx,
+            self.identity.key or (),
+            self.identity.entry,
+            None if found is None else EntryState(_FILE, digest, mode, number, links),
+            None if after is None else EntryState(_FILE, self.digests[1], mode, in_place, links),
+            self._disk.now_ns(),
+        )
+
+    def contents(self) -> dict[bytes, bytes]:
+        """Both contents, by digest."""
+        both = zip(self.digests, (self.before, self.after), strict=True)
+        return {digest: content for digest, content in both if digest is not None and content is not None}
+
+    def begun(self, there: Snapshot | None) -> bytes | None:
+        """What the disk is to write, once history knows of it; None: nothing."""
+        self.check(there)
+        if self.row is None or self.removes:
+            return None
+        self._token = self._store.begin([self.row], self.contents())
+        return self.after
+
+    async def write(self) -> None:
+        """The file was read and checked, and it has its new content, unless it is to go; history expects its end.
+
+        Raises:
+            FileProblem, OSError: the file is as it was.
+            Unsynced: the change stands.
+        """
+        await self._disk.revise(self.identity.entry, SIZE_LIMIT, self.begun, self._in_place)
+
+    def record(self, told: MutationResult, *, landed: bool) -> None:
+        """History knows whether it happened, and so do the events."""
+        told.digest, told.landed = self.digests[1] if landed else self.digests[0], landed
+        if self._token is not None:
+            self._store.end(self._token, landed)
+            self._token = None
 
 
 class Files:
@@ -150,35 +274,27 @@ class Files:
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = await self._revising(ctx, identity, change, again)
         identity = work.identity
-        with MutationEvents(ctx, [identity.event_name]) as (told,), os_errors(identity.path):
+        with Mutation(ctx, [identity], identity.path) as (told,):
             try:
-                revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run, work.in_place)
+                await work.write()
             except Unsynced:
-                self._landed(ctx, identity, work, told)
+                self._record(ctx, work, told)
                 raise
             except BaseException:
-                told.digest = work.digests[0]
-                work.end(landed=False)
+                work.record(told, landed=False)
                 self._contents.drop_below(identity.key or ())
                 raise
             if work.removes and work.row is not None:
-                row = self._as_on_disk(work.row)
-                contents = {} if work.before is None else {digest_of(work.before): work.before}
                 told.digest = work.digests[0]
-                await self._carry_out(ctx, [row], contents)
-                self._seen.saw(identity, None, own=True)
-                told.digest, told.landed = None, True
-            else:
-                self._landed(ctx, identity, work, told)
-        parted = work.row is not None and work.row.parted
-        return Revised(work.before, work.after if revision.after is not None else None, parted, work.joined)
+                await self._carry_out(ctx, [self._as_on_disk(work.row)], work.contents())
+            self._record(ctx, work, told)
+        return _revised(work)
 
-    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: MutationResult) -> None:
-        """The change stands."""
-        told.digest, told.landed = work.digests[1], True
-        work.end(landed=True)
-        self._seen.saw(identity, work.digests[1], own=True)
-        if work.row is not None:
+    def _record(self, ctx: CallContext, work: Revising, told: MutationResult) -> None:
+        """A change stands: history, the events, and what was last seen of the file agree."""
+        work.record(told, landed=True)
+        self._seen.saw(work.identity, work.digests[1], own=True)
+        if work.row is not None and not work.removes:
             self._changed(ctx, work.row)
 
     async def revise_all(
@@ -201,45 +317,30 @@ class Files:
         works = [await self._revising(ctx, identity, change) for identity, change in revisions]
         identities = [work.identity for work in works]
         _require_different(identities)
-        made: list[Revised] = []
+        shown = ", ".join(identity.path for identity in identities)
         rows: list[ChangeRow] = []
         contents: dict[bytes, bytes] = {}
-        created: list[Identity] = []
-        with self._doubted(identities), MutationEvents(ctx, [identity.event_name for identity in identities]) as told:
+        with self._doubted(identities), Mutation(ctx, identities, shown) as told:
             for work, one in zip(works, told, strict=True):
-                identity = work.identity
-                with os_errors(identity.path):
-                    there = await self._found(identity)
-                after = work.compute(there, None if modes is None else modes.get(identity.entry))
-                found = work.before
+                with os_errors(work.identity.path):
+                    there = await work.read()
+                work.check(there, None if modes is None else modes.get(work.identity.entry))
                 one.digest = work.digests[0]
-                made.append(Revised(found, after, work.row is not None and work.row.parted))
-                if work.row is None:
-                    continue
-                contents.update((digest_of(content), content) for content in (found, after) if content is not None)
-                rows.append(self._as_on_disk(work.row) if work.removes else work.row)
-                if found is None:
-                    created.append(identity)
+                if work.row is not None:
+                    contents.update(work.contents())
+                    rows.append(self._as_on_disk(work.row) if work.removes else work.row)
+            created = [work.identity for work in works if work.row is not None and work.before is None]
             await self._pending.settled(*(identity.key or () for identity in created))
             directories: dict[Entry, ChangeRow] = {}
             for identity in created:
                 for row in self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
                     directories.setdefault(row.key, row)
-            rows = [*directories.values(), *rows]
-            with os_errors(", ".join(identity.path for identity in identities)), self._pending.of([*directories]):
-                await self._carry_out(ctx, rows, contents)
-            for identity, one, revised in zip(identities, told, made, strict=True):
-                digest = None if revised.after is None else digest_of(revised.after)
-                one.digest, one.landed = digest, True
-                self._seen.saw(identity, digest, own=True)
-        return made
-
-    async def _found(self, identity: Identity) -> Snapshot | None:
-        """The file that stands there."""
-        try:
-            return await self._disk.read(identity.entry, SIZE_LIMIT)
-        except FileNotFoundError:
-            return None
+            with self._pending.of([*directories]):
+                await self._carry_out(ctx, [*directories.values(), *rows], contents)
+            for work, one in zip(works, told, strict=True):
+                work.record(one, landed=True)
+                self._seen.saw(work.identity, work.digests[1], own=True)
+        return [_revised(work) for work in works]
 
     async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
         """A directory stands at that `identity`, and at each part of the way; says whether one was made.
@@ -256,8 +357,7 @@ class Files:
             with os_errors(identity.path):
                 await self._disk.make_dirs(identity.entry)
             return False
-        making = self._pending.of([row.key for row in rows])
-        with MutationEvents(ctx, [identity.event_name]) as (told,), os_errors(identity.path), making:
+        with Mutation(ctx, [identity], identity.path) as (told,), self._pending.of([row.key for row in rows]):
             done = await self._carry_out(ctx, rows, {})
             told.landed = True
         return bool(done)
@@ -275,8 +375,7 @@ class Files:
         Checkpoint: always.
         """
         self._require_room(ctx)
-        telling = MutationEvents(ctx, [identity.event_name])
-        with self._doubted([identity]), telling as (told,), os_errors(identity.path):
+        with self._doubted([identity]), Mutation(ctx, [identity], identity.path) as (told,):
             identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
             found = Removal(self._disk, self._seen, ctx, self._limits.history_bytes // 4)
             stat = await found.gather(identity, recursive)
@@ -340,7 +439,7 @@ class Files:
         Checkpoint: always.
         """
         self._require_room(ctx)
-        with MutationEvents(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
+        with Mutation(ctx, [*dict.fromkeys([source.event_name, target.event_name])], target.path) as told:
             with os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:
@@ -352,7 +451,7 @@ class Files:
             )
             await self._pending.settled(target.key or ())
             rows = self._pending.missing(ctx, target.key or (), target.entry[:-1])
-            with os_errors(target.path), self._pending.of([row.key for row in rows]):
+            with self._pending.of([row.key for row in rows]):
                 try:
                     await self._carry_out(ctx, [*rows, moved], {})
                 except FileExistsError:
@@ -382,8 +481,8 @@ class Files:
             attrs.evolve(row, batch_id=batch_id, call_index=call_index, call_id=call_id, time_ns=self._disk.now_ns())
             for row in rows
         ]
-        names = dict.fromkeys("/".join(key) for row in own for key, _ in row.ends)
-        with MutationEvents(ctx, list(names)) as told, os_errors(", ".join(sorted({row.path for row in own}))):
+        names = list(dict.fromkeys("/".join(key) for row in own for key, _ in row.ends))
+        with Mutation(ctx, names, ", ".join(sorted({row.path for row in own}))) as told:
             await self._pending.settled(*(row.ends[-1][0] for row in own))
             made = [row.key for row in own if row.makes_directory]
             brought = [row.target_key for row in own if row.target_key is not None and not row.keeps]
@@ -454,7 +553,7 @@ class Files:
         self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None
     ) -> Revising:
         """One change of one file; where its name is to part from others it is known by that name alone."""
-        store, expected, found = self._store, self._seen.expected(identity), identity.found
+        expected, found = self._seen.expected(identity), identity.found
         stays: Stat | None = None
         if found is not None and identity.shared:
             if await self.stays_one(found):
@@ -467,7 +566,7 @@ class Files:
                 return True
             return stays is not None and (number_of(stat), stat.links) == (number_of(stays), stays.links)
 
-        return Revising(store, ctx, identity, change, expected, in_place, self._disk.now_ns, again)
+        return Revising(self._disk, self._store, ctx, identity, change, again, expected, in_place)
 
     def _as_on_disk(self, row: ChangeRow) -> ChangeRow:
         """The change with its file's name as it is to come back."""
@@ -485,6 +584,10 @@ class Files:
         note_change(ctx, row)
         if row.target_key is not None:
             self._seen.moved(row.key, row.target_key)
+
+
+def _revised(work: Revising) -> Revised:
+    return Revised(work.before, work.after, work.row is not None and work.row.parted, work.joined)
 
 
 def _among(directory: Entry, made: Sequence[Entry], brought: Sequence[Entry]) -> bool:

@@ -1,24 +1,18 @@
-"""One change of one file by one call: the content found, the content made of it, and the record for history.
-
-Rules.  The change is computed once, from the content that stands there when the call's ticket is first in line.  A file
-that differs from what this workspace last saw is a conflict, and a result that is too large is refused, before anything
-is done.  `Revising.run` may run in a worker thread: it reports nothing to the probe and touches only its own call's
-data.
-"""
+"""What changes of files have in common: the call that makes one, its row for history, the events that it reports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, Protocol
 
 import attrs
 
 from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
-from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
-from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState
-from toolrt.workspace.disk._disk import Entry, InPlace, Kind, Snapshot
+from toolrt.workspace.change._mutation import problem_of
+from toolrt.workspace.change._version import ChangeRow, EntryState
+from toolrt.workspace.disk._disk import Entry, Kind
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._naming import shown_at
 
@@ -27,7 +21,7 @@ Change = Callable[[bytes | None], bytes | None]
 
 
 #: Looked up once: an attribute of an enumeration costs as much as a call.
-_FILE, _DIRECTORY, _MODIFIED = Kind.FILE, Kind.DIRECTORY, FileChange.MODIFIED
+_DIRECTORY, _MODIFIED = Kind.DIRECTORY, FileChange.MODIFIED
 
 
 class CallContext(Protocol):
@@ -117,106 +111,6 @@ def noted_no_change(ctx: object) -> None:
         changes_no_file()
 
 
-class Revising:
-    """One change of one file, from the content found to the record in history."""
-
-    def __init__(
-        self,
-        store: ChangeStore,
-        ctx: CallContext,
-        identity: Identity,
-        change: Change,
-        expected: tuple[bytes | None, ...] | None,
-        in_place: InPlace,
-        now_ns: Callable[[], int],
-        again: Change | None = None,
-    ) -> None:
-        self._store = store
-        self._ctx = ctx
-        self.identity = identity
-        self._change = change
-        self._again = again
-        #: Whether another program had changed the file, and `again` made something of that.
-        self.joined = False
-        self._expected = expected
-        self.in_place = in_place
-        self._now_ns = now_ns
-        self._token: object = None
-        self.before: bytes | None = None
-        self.after: bytes | None = None
-        #: The digests of both, as far as they are known.
-        self.digests: list[bytes | None] = [None, None]
-        #: The row for history; None: nothing is to change.
-        self.row: ChangeRow | None = None
-        #: Whether the file is to go, which is another operation.
-        self.removes = False
-
-    def run(self, found: Snapshot | None) -> bytes | None:
-        """What the disk is to write, or None for nothing; may run in a worker thread."""
-        after = self.compute(found)
-        if self.row is None or self.removes:
-            return None
-        contents: dict[bytes, bytes] = {}
-        found_as, left_as = self.digests
-        if found_as is not None and self.before is not None:
-            contents[found_as] = self.before
-        if left_as is not None and after is not None:
-            contents[left_as] = after
-        self._token = self._store.begin([self.row], contents)
-        return after
-
-    def compute(self, there: Snapshot | None, mode: int | None = None) -> bytes | None:
-        """The content that is to be, of what was found.
-
-        Args:
-            there: the file that was found; None: nothing was.
-            mode: a new file's permission bits; None: what one gets.
-        """
-        identity = self.identity
-        found = None if there is None else there.content
-        self.before = found
-        digest = None if found is None else digest_of(found)
-        self.digests = [digest, digest]
-        change = self._change
-        if self._expected is not None and digest not in self._expected:
-            if self._again is None or found is None:
-                raise changed_since(identity.path)
-            change, self.joined = self._again, True
-        try:
-            self.after = after = change(found)
-        except FileProblem as problem:
-            if not self.joined:
-                raise
-            raise changed_since(identity.path) from problem
-        if after == found:
-            return after
-        if after is not None and len(after) > SIZE_LIMIT:
-            raise FileProblem(
-                identity.path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
-            )
-        self.removes = after is None
-        self.digests = [digest, None if after is None else digest_of(after)]
-        number, in_place, links = None, None, 1
-        if there is not None:
-            mode, number, links = there.stat.mode, number_of(there.stat), there.stat.links
-            in_place = number if links > 1 and self.in_place(there.stat) else None
-        self.row = row_of(
-            self._ctx,
-            identity.key or (),
-            identity.entry,
-            None if found is None else EntryState(_FILE, digest, mode, number, links),
-            None if after is None else EntryState(_FILE, self.digests[1], mode, in_place, links),
-            self._now_ns(),
-        )
-        return after
-
-    def end(self, *, landed: bool) -> None:
-        """Say whether it happened, if it was written down."""
-        if self._token is not None:
-            self._store.end(self._token, landed)
-            self._token = None
-
-
 @attrs.define
 class MutationResult:
     """What is known of a file while it is being changed, for the event that ends it."""
@@ -227,24 +121,37 @@ class MutationResult:
     landed: bool = False
 
 
-class MutationEvents:
-    """Reports that mutations of these files begin, and how they ended."""
+class Mutation:
+    """A change of files, as others meet it.
 
-    __slots__ = ("_ctx", "_names", "_told")
+    It reports that the change of each file begins, and how it ended; and an error of the disk becomes a refusal.
 
-    def __init__(self, ctx: CallContext, names: Sequence[str]) -> None:
+    Args:
+        files: what events call each file, or its identity.
+        path: what a refusal names.
+    """
+
+    __slots__ = ("_ctx", "_files", "_path", "_told")
+
+    def __init__(self, ctx: CallContext, files: Sequence[Identity | str], path: str) -> None:
         self._ctx = ctx
-        self._names = names
-        self._told = [MutationResult() for _ in names]
+        self._files = files
+        self._path = path
+        self._told = [MutationResult() for _ in files]
 
     def __enter__(self) -> list[MutationResult]:
         if observer.records:
-            for name in self._names:
+            for name in self._names():
                 observer.tell(MutationBegan(self._ctx.batch_id, self._ctx.call_index, name))
         return self._told
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if observer.records:
-            for name, one in zip(self._names, self._told, strict=True):
+            for name, one in zip(self._names(), self._told, strict=True):
                 version = None if one.digest is None else one.digest.hex()[:12]
                 observer.tell(MutationEnded(self._ctx.batch_id, self._ctx.call_index, name, version, one.landed))
+        if isinstance(error, OSError):
+            raise problem_of(self._path, error) from None
+
+    def _names(self) -> list[str]:
+        return [file if isinstance(file, str) else file.event_name for file in self._files]

@@ -69,12 +69,12 @@ class ChangeRow:
     @property
     def keeps(self) -> bool:
         """Whether it is a removal, of what is kept aside at its target."""
-        return is_boxed(self.target)
+        return self.target is not None and is_boxed(self.target)
 
     @property
     def gives_back(self) -> bool:
-        """Whether it puts back what was kept aside."""
-        return is_boxed(self.entry)
+        """Whether it puts back what was kept aside: such a row is a move."""
+        return self.target is not None and is_boxed(self.entry)
 
     @property
     def ends(self) -> list[tuple[Entry, Entry]]:

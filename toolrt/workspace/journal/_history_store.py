@@ -329,7 +329,8 @@ class HistoryStore:
 
     def used_by(self, batch_id: str) -> tuple[int, int]:
         """See `ChangeStore.used_by`."""
-        rows, size = self._log.used_by(batch_id)
+        used = self._log.batches.get(batch_id)
+        rows, size = (0, 0) if used is None else (used.rows, used.size)
         more_rows, more_size = self._kept(lambda memory: memory.used_by(batch_id), (0, 0))
         return rows + more_rows, size + more_size
 

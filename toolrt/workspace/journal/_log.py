@@ -196,11 +196,6 @@ class Log:
         self._unsaid.clear()
         self._open = left
 
-    def used_by(self, batch_id: str) -> tuple[int, int]:
-        """How many rows and bytes were written for that batch."""
-        used = self.batches.get(batch_id)
-        return (0, 0) if used is None else (used.rows, used.size)
-
     def _writable(self, used: _Used) -> Segment:
         """The segment to write to, for a batch that has written so much."""
         if not self.segments:

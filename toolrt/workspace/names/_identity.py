@@ -77,14 +77,14 @@ class Identity:
     #: What the name was to mean.
     wanted: Wanted = Wanted.FILE
 
-    @property
+    @functools.cached_property
     def path(self) -> str:
         """The file relative to the workspace's root, as messages show it."""
         if self.key is None:
             return UNSHOWN
         return shown_at(self.entry)
 
-    @property
+    @functools.cached_property
     def shared(self) -> bool:
         """Whether it is a file with more than one name."""
         return self.found is not None and self.found.links > 1 and self.found.kind is _FILE
