@@ -219,3 +219,18 @@ def test_source_follows_the_step_and_marks_the_race(opened: Open) -> None:
     assert section.locator(".source li.now.race").count() > 0
     tab.keyboard.press("Home")
     section.locator(".source li.now", has_text="open_nursery").wait_for()
+
+
+def test_write_from_an_old_read_is_marked(opened: Open) -> None:
+    """In its cell, in words and in the memory table; a write that follows a fresh read is not."""
+    fails, passes = traces.lost_and_kept()
+    tab = opened(view.show(fails))
+    outdated = tab.evaluate("[...toolrt.app.runs[0].outdated]")
+    [(step, found)] = outdated
+    assert found["read"] < found["write"] < step
+    tab.evaluate(f"toolrt.app.goTo({step})")
+    tab.locator("#panel [title='from an old read']").wait_for()
+    said = f"from what it read in step {found['read']}, before step {found['write']} wrote {found['resource']}"
+    assert said in tab.locator(f"[data-moment='{step}'] .cell").get_attribute("aria-label")
+    assert tab.locator(f"[data-moment='{step}'] .tag.old").count() == 1
+    assert opened(view.show(passes)).evaluate("toolrt.app.runs[0].outdated.size") == 0

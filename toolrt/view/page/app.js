@@ -50,7 +50,9 @@ toolrt.App = class App {
     const race = this.raceOf(side);
     const place = race ? race.indexOf(moment) : -1;
     const words = place === 0 ? "race: first" : place === 1 ? "race: second" : null;
-    return { parts, race: words, words: `${parts ? "first difference; " : ""}${words ? `${words}; ` : ""}` };
+    const old = this.runs[side].outdated.get(moment);
+    const from = old ? `from what it read in step ${old.read}, before step ${old.write} wrote ${old.resource}; ` : "";
+    return { parts, race: words, old: Boolean(old), words: `${parts ? "first difference; " : ""}${words ? `${words}; ` : ""}${from}` };
   }
 
   // The steps of a side that have a mark.
@@ -419,6 +421,7 @@ toolrt.App = class App {
       [line("arrow"), "an arrow: the later one touches what the earlier one touched"],
       [line("arrow wakes"), "an arrow: the earlier one woke or began the later one"], [line("arrow race"), "a race: nothing else orders the two"],
       ["> ", "a preemption: the task before could have gone on"],
+      [element("span", { class: "tag old" }, "old"), "a write from an old read: another task has written in between"],
     ];
     const marks = [...(hasCalls ? ofCalls : []), ...(this.runs.some((run) => run.hasSteps) ? ofSteps : [])];
     const outcomes = Object.entries(toolrt.GLYPHS).map(([outcome, glyph]) => `${glyph} ${outcome}`).join("   ");

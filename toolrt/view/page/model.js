@@ -69,6 +69,29 @@ toolrt.Run = class Run {
     }
     for (const list of this.values.values()) list.sort((one, other) => one.step - other.step);
     this.collectStops();
+    this.collectOutdated();
+  }
+
+  // The writes whose task had read the thing before another task wrote it, and not since: by step.
+  collectOutdated() {
+    this.outdated = new Map();
+    const [reads, writes] = [new Map(), new Map()];
+    this.steps.touched.forEach((touched, step) => {
+      const column = this.steps.column[step];
+      for (const code of touched) {
+        const [resource, key] = [code >> 1, `${column} ${code >> 1}`];
+        if (!this.values.has(resource)) continue;
+        if ((code & 1) === 0) {
+          reads.set(key, step);
+          continue;
+        }
+        const [read, write] = [reads.get(key), writes.get(resource)];
+        if (!touched.includes(code - 1) && read !== undefined && write && write.column !== column && write.step > read) {
+          this.outdated.set(step, { resource: this.resources[resource], read, write: write.step });
+        }
+      }
+      for (const code of touched) if ((code & 1) === 1) writes.set(code >> 1, { step, column });
+    });
   }
 
   // Where the task of a column stopped, and what it waited for, in the order of steps.

@@ -202,9 +202,14 @@ toolrt.Panel = class Panel {
       cells: [
         each.resource,
         ...(known ? [this.change(each.changed, each.old, each.value)] : []),
-        each.written === null ? "" : each.written === moment ? "this step" : this.link(each.written),
+        each.written === null ? "" : [each.written === moment ? "this step" : this.link(each.written), ...this.old(run, each)],
       ],
     }));
+  }
+
+  old(run, { written, resource }) {
+    const found = run.outdated.get(written);
+    return found && found.resource === resource ? [" ", toolrt.element("span", { class: "tag old", title: "from an old read" }, "old")] : [];
   }
 
   // "100 -> 50" where the step changed it, else what it holds; "?" is unknown.

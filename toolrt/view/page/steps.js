@@ -210,6 +210,7 @@ toolrt.StepsView = class StepsView {
     const wide = width >= 260;
     const tags = [];
     if (tall && marks.parts) tags.push(element("span", { class: "tag parts" }, wide ? "first difference" : "≠"));
+    if (tall && marks.old) tags.push(element("span", { class: "tag old" }, wide ? "from an old read" : "old"));
     if (tall && marks.race) tags.push(element("span", { class: "tag race" }, wide ? marks.race : marks.race === "race: first" ? "R1" : "R2"));
     const preempts = run.preempting.has(moment) ? "> " : "";
     const line = this.dense ? 14 : 17;
