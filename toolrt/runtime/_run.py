@@ -539,7 +539,8 @@ class BatchRun:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             try:
-                while self._goes_on_after_next():
+                is_cancelled = False
+                while not is_cancelled and self._goes_on_after_next():
                     machine.begin(self.state)
                     if lanes[machine.current].is_over:
                         await trio.lowlevel.cancel_shielded_checkpoint()
@@ -547,25 +548,31 @@ class BatchRun:
                         await self._wait_over()
                     if machine.cancel_reason is None:
                         self._merge()
-                    if machine.cancel_reason is not None:
-                        return
-                # A child may wait for a slot that no call of its batch holds, any call for a ticket of another batch.
-                alone = self.lease is None
-                for table in self.settings.tables if alone else ():
-                    alone = alone and not table.busy
-                machine.begin(self.state)
-                lane = lanes[machine.current]
-                by_itself = alone and lane.state is LaneState.CLOSED and lane.stands_at is None
-                if not by_itself and not lane.is_over:
-                    # Only calls of this lane keep the nursery open by themselves: wait here for those that are
-                    # still to come, or that wait for another batch.
-                    await self._wait_over()
+                    is_cancelled = machine.cancel_reason is not None
+                if not is_cancelled:
+                    await self._begin_lane()
             except BaseException as error:
                 # While the nursery is still open: what waits must be answered, and its tickets given back,
                 # before another batch can grant them to a nursery that has closed.
                 self.give_up(error)
                 raise
         self._nursery = None
+
+    async def _begin_lane(self) -> None:
+        """Begin the next lane, and wait here for what does not keep the nursery open by itself.
+
+        Checkpoint: if it waits.
+        """
+        # A child may wait for a slot that no call of its batch holds, any call for a ticket of another batch.
+        alone = self.lease is None
+        for table in self.settings.tables if alone else ():
+            alone = alone and not table.busy
+        self.machine.begin(self.state)
+        lane = self.machine.lanes[self.machine.current]
+        by_itself = alone and lane.state is LaneState.CLOSED and lane.stands_at is None
+        if not by_itself and not lane.is_over:
+            # Calls of this lane that are still to come, or that wait for another batch.
+            await self._wait_over()
 
     def _goes_on_after_next(self) -> bool:
         """Whether the next lane has one call, and the batch goes on to another lane as soon as that is merged."""
