@@ -221,8 +221,10 @@ async def answers(steps: list[Any], limits: Limits) -> list[Any]:
             if step[0] == "sleep":
                 await trio.sleep(step[1])
             elif step[0] == "put":
-                with contextlib.suppress(DefinitionRefused):  # d may be a file by now, written through the link l
+                try:
                     disk.put(step[1], step[2])
+                except DefinitionRefused:  # d may be a file by now, written through the link l
+                    told.append("refused")
             elif step[0] == "scribble":
                 # In place while it has two names, so its number stays; its time may, too.
                 await disk.revise((step[1],), 100, lambda found, step=step: step[2])
