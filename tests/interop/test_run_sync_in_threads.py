@@ -111,18 +111,32 @@ def test_runtimes_of_one_table_share_a_service_and_others_do_not_wait_for_it() -
     assert content == "quick"
 
 
-def test_main_thread_keeps_its_own_run() -> None:
+class Line(list[Turn]):
+    """The callers that wait, with an event for the next one that comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came = threading.Event()
+
+    def append(self, turn: Turn) -> None:
+        super().append(turn)
+        self.came.set()
+
+
+def test_main_thread_keeps_its_own_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Async tools run where Ctrl-C arrives; the main thread waits for what is open, then the others wait for it."""
     assert threading.current_thread() is threading.main_thread()
     assert Meeting(1).run() == threading.current_thread().name
     shared = Meeting(1, claims={"room": READ})
-    opened = threading.Event()
+    opened, line = threading.Event(), Line()
+    monkeypatch.setattr(_turns, "_waiting", line)
 
     @toolrt.tool(claims={"room": READ})
     async def open_up(ctx: ToolContext, room: int) -> None:
+        line.came.clear()
         opened.set()
-        while not _turns._waiting:  # noqa: ASYNC110  the main thread comes next, and tells no event
-            await trio.sleep(0.001)
+        # The main thread comes next.
+        assert await trio.to_thread.run_sync(line.came.wait, LATE)
 
     runtime = Runtime(Registry([*shared.runtime.registry, open_up]))
     shared.runtime = runtime
@@ -323,7 +337,7 @@ def test_caller_of_two_services_waits_until_one_has_let_go() -> None:
 
 
 _PROGRAM = """
-import os, signal, sys, threading, time, toolrt, trio
+import os, signal, sys, threading, toolrt, trio
 from toolrt.interop._sync import _turns
 inside = threading.Event()
 
@@ -349,9 +363,17 @@ threading.Thread(target=run, args=(600,), daemon=True).start()
 inside.wait()
 
 # Ctrl-C in the main thread: while it waits for its turn, and in a tool that never waits.
+came = threading.Event()
+
+class Line(list):
+    def append(self, turn):
+        super().append(turn)
+        came.set()
+
+_turns._waiting = Line()
+
 def press():
-    while not _turns._waiting:
-        time.sleep(0.001)
+    came.wait()
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=press).start()

@@ -87,7 +87,7 @@ async def main():
     double = plugins.lsp.LanguageServer("double", suffixes=[".py"], server=plugins.lsp.RecordedServer({}))
     servers = tried("servers", lambda: plugins.lsp.LanguageServers(workspace, [double]))
     offered = plugins.mcp.Offered("add", {"type": "object"})
-    recorded = plugins.mcp.McpServer("sums", server=plugins.mcp.RecordedServer([offered], {"add": [({}, "3")]}))
+    recorded = plugins.mcp.McpServer("sums", server=plugins.mcp.RecordedMcpServer([offered], {"add": [({}, "3")]}))
     async with AsyncExitStack() as stack:
         try:
             async with plugins.mcp.connect([plugins.mcp.McpServer("gone", ["no-such-program"])]):

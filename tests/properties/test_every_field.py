@@ -198,7 +198,7 @@ def twin_program(checkout: Path) -> Callable[[], Any]:
         workspace = Workspace(disk.copy(), skeleton=plugins.code.skeleton)
         shell = services.shell_tool(workspace, shell=RecordedShell(RECORD))
         offered = mcp.Offered("add", schema, "The sum.", mcp.Hints(read_only=True))
-        record = mcp.RecordedServer([offered], {"add": lambda given: str(given["a"] + given["b"])})
+        record = mcp.RecordedMcpServer([offered], {"add": lambda given: str(given["a"] + given["b"])})
         server = mcp.McpServer("sums", server=record, trusted=True)
         return await run(workspace, shell, [server], Telemetry(), [])
 

@@ -248,7 +248,7 @@ def test_threads_carry_what_trio_carries() -> None:
 
 
 def test_threads_wait_in_virtual_time() -> None:
-    """A thread sleeps, and waits for another one or for a task, without a second on the wall."""
+    """A thread sleeps, and waits for another one or for a task: 3,000 seconds that a test's limit would not see."""
 
     async def program() -> tuple[object, ...]:
         event, items = threading.Event(), queue.Queue[int]()
@@ -266,9 +266,7 @@ def test_threads_wait_in_virtual_time() -> None:
             nursery.start_soon(help_it)
             return await trio.to_thread.run_sync(work)
 
-    begun = time.perf_counter()
     assert sim.run(program).value == (False, 7, True, 3_000.0)
-    assert time.perf_counter() - begun < 5
     assert isinstance(sim.run(_waits_for_ever).error, Deadlock)
 
 

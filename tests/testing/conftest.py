@@ -16,6 +16,16 @@ from tests._forked import ran
 Inner = Callable[..., tuple[int, str]]
 
 
+#: A tool of a suite's own that looks, waits and then acts: two of them sell one thing twice.
+SELL = """
+async def sell(stock, sold):
+    if stock["tea"] > 0:
+        await trio.lowlevel.checkpoint()
+        stock["tea"] -= 1
+        sold.append("tea")
+"""
+
+
 def ended(run: tuple[int, str], code: int, *words: str) -> str:
     """Give what a pytest printed that ended with this code, and printed these words."""
     found, output = run

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.testing.conftest import Inner
+from tests.testing.conftest import SELL, Inner
 
-_SUITE = """
+_SUITE = (
+    """
 import pytest
 import trio
 
-
-async def sell(stock, sold):
-    if stock["tea"] > 0:
-        await trio.lowlevel.checkpoint()
-        stock["tea"] -= 1
-        sold.append("tea")
-
+"""
+    + SELL
+    + """
 
 @pytest.mark.explore(strategy="dpor")
 async def test_shop():
@@ -39,6 +36,7 @@ async def test_start():
             nursery.start_soon(say, word)
     assert said == ["a", "b"]
 """
+)
 
 
 def test_failure_is_told_with_what_would_mend_it(inner: Inner) -> None:

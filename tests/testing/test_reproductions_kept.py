@@ -8,22 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.testing.conftest import Inner
+from tests.testing.conftest import SELL, Inner
 
 pytestmark = pytest.mark.process
 
-_SUITE = """
+_SUITE = (
+    """
 import pytest
 import trio
 from toolrt import testing
 
-
-async def sell(stock, sold):
-    if stock["tea"] > 0:
-        await trio.lowlevel.checkpoint()
-        stock["tea"] -= 1
-        sold.append("tea")
-
+"""
+    + SELL
+    + """
 
 async def shop(buyers):
     stock, sold = {"tea": 1}, []
@@ -65,6 +62,7 @@ async def test_with_fixture(stock):
             nursery.start_soon(sell, stock, sold)
     assert len(sold) == 1
 """
+)
 
 
 @pytest.mark.parametrize("name", ["test_shop[2]", "test_decorated", "test_method"])

@@ -12,7 +12,7 @@ from tests._profile import FULL
 from toolrt import MemoryDisk, Outcome, Progress, Registry, Runtime, ToolCall, Workspace, invariants, sim
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.plugins import mcp
-from toolrt.plugins.mcp import Hints, Offered, RecordedAnswer, RecordedServer
+from toolrt.plugins.mcp import Hints, Offered, RecordedAnswer, RecordedMcpServer
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
@@ -38,8 +38,8 @@ TOOLS = [
 _STEPS = [{"progress": step, "total": 3, "message": f"step {step}"} for step in range(3)]
 
 
-def _record() -> RecordedServer:
-    return RecordedServer(
+def _record() -> RecordedMcpServer:
+    return RecordedMcpServer(
         TOOLS,
         {
             "add": lambda given: RecordedAnswer(str(given["a"] + given["b"]), progress=_STEPS),
@@ -291,7 +291,7 @@ def test_read_only_tool_is_ordered_with_the_owners_files() -> None:
 
     async def program(owned: bool) -> float:
         workspace = Workspace(MemoryDisk({"a.txt": "one\n"}))
-        record = RecordedServer(
+        record = RecordedMcpServer(
             [Offered("look", hints=Hints(read_only=True))], {"look": lambda given: RecordedAnswer("seen", seconds=1.0)}
         )
         server = mcp.McpServer("x", server=record, trusted=True)
@@ -349,7 +349,7 @@ def test_call_without_a_record_is_told() -> None:
 def test_record_that_cannot_be_is_refused() -> None:
     """Answers of tools that it does not offer, content that is no content, and no number of seconds."""
     with pytest.raises(DefinitionRefused, match="names of its tools"):
-        RecordedServer(TOOLS, {"nobody": []})
+        RecordedMcpServer(TOOLS, {"nobody": []})
     with pytest.raises(DefinitionRefused, match="content blocks"):
         RecordedAnswer([1])
     with pytest.raises(DefinitionRefused, match="seconds, 0 or more"):

@@ -186,7 +186,7 @@ def test_noise_is_dropped_and_calls_are_answered(configuration: dict[str, Any]) 
 def test_error_output_is_read_and_its_end_kept() -> None:
     """However much it is."""
 
-    async def use(tools: mcp.McpTools) -> mcp.ServerStatus:
+    async def use(tools: mcp.McpTools) -> mcp.McpServerStatus:
         while tools.servers["r"].stderr_bytes < 100 * 65536:
             await trio.lowlevel.checkpoint()
         return tools.servers["r"]

@@ -25,8 +25,6 @@ __all__ = [
     "Offered",
     "RecordedAnswer",
     "RecordedMcpServer",
-    "RecordedServer",
-    "ServerStatus",
     "connect",
     "serve",
 ]
@@ -39,8 +37,3 @@ def _tool_from_mcp(session: Any, tool: Any, **options: Any) -> Tool:
     except ImportError as error:
         raise MissingExtra("Tool.from_mcp", "mcp") from error
     return tool_from_session(session, tool, **options)
-
-
-#: The former names of `RecordedMcpServer` and `McpServerStatus`.
-RecordedServer = RecordedMcpServer
-ServerStatus = McpServerStatus

@@ -237,6 +237,6 @@ def _peer_of(server: McpServer) -> Peer:
     except ImportError as error:
         raise MissingExtra(f"MCP server {server.name!r}", "mcp") from error
     if not isinstance(server.server, servers_of_this_process()):
-        expected = "an MCPServer or Server of the SDK, or a RecordedServer"
+        expected = "an MCPServer or Server of the SDK, or a RecordedMcpServer"
         raise DefinitionRefused(f"MCP server {server.name!r}: server", expected, server.server)
     return cast(Peer, InsidePeer(server.server))

@@ -73,7 +73,7 @@ class RecordedMcpServer:
 
     Example::
 
-        record = RecordedServer([Offered("add", schema)], {"add": [({"a": 1, "b": 2}, "3")]})
+        record = RecordedMcpServer([Offered("add", schema)], {"add": [({"a": 1, "b": 2}, "3")]})
         McpServer("sums", server=record)
     """
 
@@ -86,7 +86,7 @@ class RecordedMcpServer:
         known = [tool.name for tool in self._tools]
         for name in answers:
             if name not in known:
-                raise DefinitionRefused("RecordedServer(answers)", f"names of its tools ({', '.join(known)})", name)
+                raise DefinitionRefused("RecordedMcpServer(answers)", f"names of its tools ({', '.join(known)})", name)
         self._answers = {
             name: answer if callable(answer) else _looked_up(name, answer) for name, answer in answers.items()
         }
@@ -111,7 +111,7 @@ def _looked_up(
             raise InputRefused(
                 f"{name}({_key(arguments)})",
                 f"expected recorded arguments, recorded are: {'; '.join(table) or 'none'}",
-                "Add what it answers to the RecordedServer.",
+                "Add what it answers to the RecordedMcpServer.",
             )
         return found
 
@@ -149,7 +149,7 @@ class _RecordedSession:
         """
         found = self._answers.get(name)
         if found is None:
-            raise InputRefused(name, "expected a tool with recorded answers", "Add them to the RecordedServer.")
+            raise InputRefused(name, "expected a tool with recorded answers", "Add them to the RecordedMcpServer.")
         given = found(arguments)
         answer = RecordedAnswer(given) if isinstance(given, str) else given
         reads = any(tool.name == name and tool.hints.read_only for tool in self._tools)

@@ -31,7 +31,7 @@ class McpServer:
     name: str = attrs.field()
     #: The program that speaks MCP over its standard streams, and its arguments; no shell reads them.
     command: Sequence[str] | None = None
-    #: Instead of a program: a server in this process (the SDK's ``MCPServer`` or ``Server``), or a `RecordedServer`.
+    #: Instead of a program: a server in this process (the SDK's ``MCPServer`` or ``Server``), or a `RecordedMcpServer`.
     server: Any = attrs.field(default=None, kw_only=True, repr=False)
     #: Instead of a program: the address of a server that speaks streamable HTTP, ``https://...``.
     url: str | None = attrs.field(default=None, kw_only=True)
