@@ -126,7 +126,7 @@ def main() -> None:
     assert report.verdict is sim.PASS, report
     assert list(report.outcomes) == [3]
 
-    recorded = mcp.RecordedServer([mcp.Offered("add", SCHEMA)], {"add": [({"name": "you"}, "hello you")]})
+    recorded = mcp.RecordedMcpServer([mcp.Offered("add", SCHEMA)], {"add": [({"name": "you"}, "hello you")]})
     assert trio.run(greeted, mcp.McpServer("x", server=recorded)) == "hello you"
     refused("MCP server 'x'", "mcp", lambda: trio.run(greeted, mcp.McpServer("x", ["x"])))
     refused("OpenTelemetry spans", "otel", telemetry.OtelSpans)
