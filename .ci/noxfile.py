@@ -37,6 +37,7 @@ _TESTS = {
     "probe": "order",
     "_aside": "runtime",
     "_plain": "trace",
+    "_without_io": "playground",
     "processes": "services",
     "_pytest_plugin": "testing",
 }

@@ -6,7 +6,14 @@ Every name below is imported from its room when it is first used, so ``import to
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.platform == "emscripten":
+    # Before Trio, which has no I/O manager for a browser.
+    from toolrt._without_io import prepare_trio
+
+    prepare_trio()
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import sys
 import threading
 from collections.abc import Hashable, Sequence
 
@@ -62,7 +63,8 @@ def run_sync(
 
         done = toolrt.run_sync(toolrt.Runtime(registry), calls)
     """
-    if asyncio._get_running_loop() is not None:
+    # In a browser a loop always runs, the page's own, and there is no other thread to go to.
+    if sys.platform != "emscripten" and asyncio._get_running_loop() is not None:
         raise MisuseError(
             "run_sync was called inside a running asyncio loop, which it would hold up: use "
             "`await toolrt.aio.run(runtime, calls, state)` there"

@@ -6,7 +6,8 @@ stood.  What runs beside steps (a check, a finaliser, the end of a wait) may go 
 When the limit is lifted the thread has ended.
 
 Limits.  Outside the main thread a call that blocks in C is waited for.  So is, in any thread, one that neither looks
-for signals nor lets another thread run, such as a regular expression.
+for signals nor lets another thread run, such as a regular expression.  Where Python has no threads nothing
+is ended: a page ends its worker.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any
 
+from toolrt._without_io import has_threads
 from toolrt.errors import StuckStep
 from toolrt.sim._trio_internals import (
     ForcedEnd,
@@ -50,7 +52,7 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
         seconds: in wall time.
         give_up: is called with the error of the execution that runs then.
     """
-    if seconds is None:
+    if seconds is None or not has_threads():
         yield
         return
     simulating, over = threading.get_ident(), threading.Event()

@@ -33,6 +33,7 @@ import outcome
 import trio
 from trio.lowlevel import Abort
 
+from toolrt._without_io import has_threads
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckThread
 from toolrt.sim._trio_internals import Seam, lent, name_os_thread, real_monotonic
 from toolrt.sim.engine._host import current_scheduler
@@ -90,6 +91,9 @@ class SimulatedThread:
         deliver: takes the outcome of that, in the thread.
         called: its name; None: what Python calls it.
         code_of: whose code it runs; None: that of `function`.
+
+    Raises:
+        NotSimulated: this Python has no threads; the execution ends with this error.
     """
 
     def __init__(
@@ -101,6 +105,10 @@ class SimulatedThread:
         called: str | None,
         code_of: Any = None,
     ) -> None:
+        if not has_threads():
+            refusal = NotSimulated("start a thread in a browser", "Python has none there; start it in a task")
+            seam.refused(refusal)
+            raise refusal
         self.seam = seam
         self._scheduler = scheduler
         self._job: tuple[Callable[[], object], Callable[[outcome.Outcome[Any]], object]] | None = (function, deliver)
