@@ -46,6 +46,35 @@ async def add_never_releases(counter: Any, lock: trio.Lock, think: Any) -> None:
     lock.release()
 
 
+async def add_keeps_the_lock_when_cancelled(counter: Any, lock: trio.Lock, think: Any) -> None:
+    await lock.acquire()
+    seen = counter.get()
+    try:
+        await think()
+    except Exception:
+        lock.release()
+        raise
+    counter.set(seen + 1)
+    lock.release()
+
+
+async def add_writes_outside(counter: Any, lock: trio.Lock, think: Any) -> None:
+    async with lock:
+        seen = counter.get()
+        await think()
+    counter.set(seen + 1)
+
+
+async def add_thinks_again(counter: Any, lock: trio.Lock, think: Any) -> None:
+    async with lock:
+        seen = counter.get()
+        try:
+            await think()
+        except ValueError:
+            await think()
+        counter.set(seen + 1)
+
+
 _LOCKS: dict[Any, trio.Lock] = defaultdict(trio.Lock)
 
 
@@ -92,6 +121,31 @@ async def transfer_sorted(source: Any, target: Any, move: Any) -> None:
         await move()
 
 
+_GATES: dict[Any, trio.Lock] = defaultdict(trio.Lock)
+
+
+async def transfer_through_a_gate(source: Any, target: Any, move: Any) -> None:
+    """One at a time may take locks; who waits for a lock keeps the gate."""
+    accounts = {account.name: account for account in (source, target)}.values()
+    async with _GATES[trio.lowlevel.current_clock()]:
+        for account in accounts:
+            await account.lock.acquire()
+    try:
+        await move()
+    finally:
+        for account in accounts:
+            account.lock.release()
+
+
+async def transfer_without_finally(source: Any, target: Any, move: Any) -> None:
+    accounts = [account for _, account in sorted({one.name: one for one in (source, target)}.items())]
+    for account in accounts:
+        await account.lock.acquire()
+    await move()
+    for account in accounts:
+        account.lock.release()
+
+
 async def gather_as_they_finish(functions: Any) -> list[Any]:
     answers: list[Any] = []
 
@@ -118,6 +172,34 @@ async def gather_by_function(functions: Any) -> list[Any]:
         for function in functions:
             nursery.start_soon(call, function)
     return [answers[function] for function in functions]
+
+
+async def gather_of_ten(functions: Any) -> list[Any]:
+    limiter = trio.CapacityLimiter(10)
+
+    def limited(function: Any) -> Any:
+        async def call() -> Any:
+            async with limiter:
+                return await function()
+
+        return call
+
+    return await gather([limited(function) for function in functions])
+
+
+async def gather_value_errors(functions: Any) -> list[Any]:
+    answers: list[Any] = [None] * len(functions)
+
+    async def call(index: int) -> None:
+        try:
+            answers[index] = ("ok", await functions[index]())
+        except ValueError as error:
+            answers[index] = ("error", str(error))
+
+    async with trio.open_nursery() as nursery:
+        for index in range(len(functions)):
+            nursery.start_soon(call, index)
+    return answers
 
 
 async def gather_until_one_fails(functions: Any) -> list[Any]:
@@ -183,6 +265,16 @@ async def tickets_kept_by_a_failure(calls: Any) -> list[Any]:
     return await tickets(calls, failures_give_on=False)
 
 
+async def tickets_of_none(calls: Any) -> list[Any]:
+    """None is taken for the name of a resource."""
+    return await tickets([(str(resource), function) for resource, function in calls])
+
+
+async def tickets_by_function(calls: Any) -> list[Any]:
+    answers = dict(zip([function for _, function in calls], await tickets(calls), strict=True))
+    return [answers[function] for _, function in calls]
+
+
 async def stop_never(functions: Any, limit: int, stop: trio.Event) -> list[Any]:
     limiter = trio.CapacityLimiter(limit)
 
@@ -219,3 +311,36 @@ async def stop_without_limit(functions: Any, limit: int, stop: trio.Event) -> li
 async def stop_saying_ok(functions: Any, limit: int, stop: trio.Event) -> list[Any]:
     answers = await run_until(functions, limit, stop)
     return [("ok", index) if answer == ("interrupted",) else answer for index, answer in enumerate(answers)]
+
+
+async def stop_swallowing(functions: Any, limit: int, stop: trio.Event) -> list[Any]:
+    answers: list[Any] = [("not started",)] * len(functions)
+    waiting = list(range(len(functions)))
+
+    async def worker() -> None:
+        while waiting and not stop.is_set():
+            index = waiting.pop(0)
+            try:
+                answers[index] = ("ok", await functions[index]())
+            except trio.Cancelled:
+                answers[index] = ("interrupted",)
+
+    async def stopper() -> None:
+        await stop.wait()
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stopper)
+        async with trio.open_nursery() as workers:
+            for _ in range(limit):
+                workers.start_soon(worker)
+        nursery.cancel_scope.cancel()
+    return answers
+
+
+async def stop_with_a_full_house(functions: Any, limit: int, stop: trio.Event) -> list[Any]:
+    """It takes for granted that there are as many calls as may run at once."""
+    answers: list[Any] = [("not started",)] * len(functions)
+    first, rest = [functions[index] for index in range(limit)], functions[limit:]
+    answers[:] = await run_until([*first, *rest], limit, stop)
+    return answers

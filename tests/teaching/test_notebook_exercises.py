@@ -54,6 +54,18 @@ def claims_of_one_shelf(name: str, given: Any) -> list[Claim]:
     return [Claim(("shelf",), READ)] if name == "inventory" else shelf_claims(name, given)
 
 
+def claims_of_known_shelves(name: str, given: Any) -> list[Claim]:
+    if name == "inventory":
+        return [Claim(("shelf", shelf), READ) for shelf in ("left", "right", "top")]
+    return shelf_claims(name, given)
+
+
+def claims_to_read_the_target(name: str, given: Any) -> list[Claim]:
+    if name == "move":
+        return [Claim(("shelf", given["source"]), WRITE), Claim(("shelf", given["target"]), READ)]
+    return shelf_claims(name, given)
+
+
 # ---------------------------------------------------------------------- same_file
 
 
@@ -85,6 +97,26 @@ def same_after_dots(links: Any, one: str, other: str) -> bool:
     return same_file(links, posixpath.normpath(one), posixpath.normpath(other))
 
 
+def same_by_beginnings(links: Any, one: str, other: str) -> bool:
+    """A link is taken for one wherever a path begins like it, also in the middle of a name."""
+
+    def resolved(path: str) -> str:
+        at, parts = "", path.split("/")
+        while parts:
+            part = parts.pop(0)
+            if part == "..":
+                at = posixpath.dirname(at)
+            elif part != ".":
+                at = posixpath.join(at, part)
+                link = next((link for link in links if at.startswith(link)), None)
+                if link is not None:
+                    parts[:0] = (links[link] + at[len(link) :]).split("/")
+                    at = posixpath.dirname(link)
+        return at
+
+    return resolved(one) == resolved(other)
+
+
 # ---------------------------------------------------------------------- longest_chain
 
 
@@ -110,6 +142,23 @@ def chain_to_the_first(calls: Any) -> float:
     for call in calls:
         before = (end for other, end in zip(calls, ends, strict=False) if other.conflicts_with(call))
         ends.append(call.seconds + next(before, 0))
+    return max(ends, default=0)
+
+
+def sum_of_all_before(calls: Any) -> float:
+    ends = (
+        call.seconds + sum(other.seconds for other in calls[:place] if other.conflicts_with(call))
+        for place, call in enumerate(calls)
+    )
+    return max(ends, default=0)
+
+
+def chain_to_the_longest_call(calls: Any) -> float:
+    ends: list[float] = []
+    for place, call in enumerate(calls):
+        before = [at for at in range(place) if calls[at].conflicts_with(call)]
+        longest = max(before, key=lambda at: calls[at].seconds, default=None)
+        ends.append(call.seconds + (0 if longest is None else ends[longest]))
     return max(ends, default=0)
 
 
@@ -180,10 +229,50 @@ async def release_after(pool: Any, use: Any) -> None:
     pool.semaphore.release()
 
 
+async def look_again_now_and_then(pool: Any, use: Any) -> None:
+    while not pool.free:  # noqa: ASYNC110  what a student would write
+        await trio.sleep(0.1)
+    pool.free -= 1
+    try:
+        await use()
+    finally:
+        pool.free += 1
+
+
+async def wake_and_hope(pool: Any, use: Any) -> None:
+    """The one that is woken may be cancelled before it takes the slot, and wakes no other."""
+    while not pool.free:
+        pool.waiting.append(turn := trio.Event())
+        await turn.wait()
+    pool.free -= 1
+    try:
+        await use()
+    finally:
+        pool.free += 1
+        if pool.waiting:
+            pool.waiting.pop(0).set()
+
+
+async def release_what_was_not_taken(pool: Any, use: Any) -> None:
+    if not hasattr(pool, "semaphore"):
+        pool.semaphore = trio.Semaphore(pool.free)
+    try:
+        await pool.semaphore.acquire()
+        await use()
+    finally:
+        pool.semaphore.release()
+
+
 def as_serial(call: Any, lane: Any) -> toolrt.LaneChoice:
-    sees = call.name != "price"
-    paid = any(other.name == "pay" for other in lane)
-    return toolrt.LaneChoice.OPEN if sees and paid else toolrt.LaneChoice.JOIN
+    return opens(call.name != "price" and paid(lane))
+
+
+def opens(is_needed: bool) -> toolrt.LaneChoice:
+    return toolrt.LaneChoice.OPEN if is_needed else toolrt.LaneChoice.JOIN
+
+
+def paid(lane: Any) -> bool:
+    return any(other.name == "pay" for other in lane)
 
 
 RIGHT = {
@@ -201,6 +290,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ("shelf_claims", claims_to_write, "look('left'), then look('left'): the second call waited"),
     ("shelf_claims", claims_of_things, "look('left'), then put('left', 'cup'): they ran"),
     ("shelf_claims", claims_of_one_shelf, "put('left', 'cup'), then inventory(): they ran"),
+    ("shelf_claims", claims_of_known_shelves, "put('in the hall', 'cup'), then inventory(): they ran"),
+    ("shelf_claims", claims_to_read_the_target, "look('left'), then move('top', 'left', 'cup'): they ran"),
+    ("same_file", same_by_beginnings, "✗ a name that begins like a link is no link"),
     ("same_file", lambda links, one, other: True, "✗ other files are other files"),
     ("same_file", lambda links, one, other: one == other, "✗ one dot stays in a directory, and two dots go up"),
     ("same_file", same_spelling, "✗ a link is what it leads to"),
@@ -211,11 +303,19 @@ WRONG: list[tuple[str, Any, str]] = [
     ("longest_chain", lambda calls: max(call.seconds for call in calls), "it raised ValueError"),
     ("longest_chain", chain_of_neighbours, "✗ a call between two others need not part them"),
     ("longest_chain", chain_to_the_first, "✗ the first call that conflicts need not be on the longest chain"),
+    ("longest_chain", sum_of_all_before, "✗ a chain goes from thing to thing"),
+    ("longest_chain", chain_to_the_longest_call, "✗ batches of the workload random"),
+    ("keep_slots", look_again_now_and_then, "one slot served two tasks of 1.03 s in 2.13 s"),
+    ("keep_slots", wake_and_hope, "✗ a task that is cancelled in line holds up none behind it"),
+    ("keep_slots", release_what_was_not_taken, "2 slots were in use at once, and the pool has 1"),
     ("keep_slots", stay_in_line, "✗ a cancel takes no slot"),
     ("keep_slots", keep_handed_slot, "of 1 slots 0 are left"),
     ("keep_slots", take_and_forget, "slots were in use at once"),
     ("keep_slots", release_after, "✗ a use that raises gives its slot back"),
     ("keep_slots", one_by_one, "✗ free slots are used at once"),
+    ("as_serial", lambda call, lane: opens(call.name != "price" and paid(lane[-1:])), "pay, price, pay"),
+    ("as_serial", lambda call, lane: opens(call.name == "budget" and paid(lane)), "pay, pay: expected"),
+    ("as_serial", lambda call, lane: opens(paid(lane)), "✗ a price shares the lane of a change"),
     ("as_serial", lambda call, lane: True, "expected (['had 9', 'had 8'], 7)"),
     ("as_serial", lambda call, lane: False, "✗ calls that change nothing share a lane"),
     ("as_serial", lambda call, lane: call.name != "pay", "✗ a change shares the lane of the calls before it"),
@@ -235,6 +335,12 @@ def test_wrong_answer_at_the_end_of_a_notebook_is_told(name: str, answer: Any, s
     grade = NOTEBOOK_EXERCISES[name].grade(answer)
     assert grade.status is GradeStatus.WRONG
     assert said in str(grade), str(grade)
+
+
+def test_every_exercise_of_a_notebook_has_several_wrong_answers() -> None:
+    """So that each is known to see something."""
+    counts = {name: sum(name == one for one, *_ in WRONG) for name in NOTEBOOK_EXERCISES}
+    assert min(counts.values()) >= 2, counts
 
 
 def test_every_notebook_but_the_sheet_ends_with_exercises() -> None:

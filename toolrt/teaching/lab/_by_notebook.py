@@ -58,12 +58,76 @@ def _uses(serve: Any, size: int, number: int, cancel: bool) -> Program:
                 nursery.cancel_scope.cancel()
         if not cancel and done != number:
             return f"{number} tasks came, and use() ended {done} times"
-        done = 0
-        with trio.move_on_after(_LATE):
-            await together(*(lambda: serve(pool, use) for _ in range(size)))
-        if done < size:
-            return f"of {size} slots {done} are left: the next task waits for ever"
+        most = max(most, left := await _slots_left(serve, pool, size))
+        if left < size:
+            return f"of {size} slots {left} are left: the next task waits for ever"
         return f"{most} slots were in use at once, and the pool has {size}" if most > size else ""
+
+    return program
+
+
+async def _slots_left(serve: Any, pool: SimpleNamespace, size: int) -> int:
+    """Say how many tasks have a slot at once, of one more than there are slots; each keeps it until all are out."""
+    inside = most = 0
+    full = trio.Event()
+
+    async def use() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        if inside >= size:
+            full.set()
+        try:
+            await full.wait()
+            await checkpoint()
+        finally:
+            inside -= 1
+
+    with trio.move_on_after(_LATE):
+        await together(*(lambda: serve(pool, use) for _ in range(size + 1)))
+    return most
+
+
+def _woken_and_cancelled(serve: Any) -> Program:
+    """One slot, three tasks: the second is cancelled at any moment, and the third has to be served."""
+
+    async def program() -> str:
+        pool = _pool(1)
+        served: list[str] = []
+
+        async def one(name: str, scope: trio.CancelScope) -> None:
+            async def use() -> None:
+                await checkpoint()
+                served.append(name)
+
+            with scope:
+                await serve(pool, use)
+
+        scopes = [trio.CancelScope() for _ in range(3)]
+        with trio.move_on_after(_LATE):
+            async with trio.open_nursery() as nursery:
+                for name, scope in zip("abc", scopes, strict=True):
+                    nursery.start_soon(one, name, scope)
+                await checkpoint()
+                scopes[1].cancel()
+        missing = sorted({"a", "c"} - set(served))
+        return f"of the tasks a, b and c b was cancelled, and {' and '.join(missing)} waits for ever" if missing else ""
+
+    return program
+
+
+def _no_later(serve: Any) -> Program:
+    """The second task begins when the first one ends: whoever looks again now and then comes too late."""
+
+    async def program() -> str:
+        pool, lasts = _pool(1), 1.03
+
+        async def use() -> None:
+            await trio.sleep(lasts)
+
+        await together(*[lambda: serve(pool, use)] * 2)
+        took = trio.current_time()
+        return "" if took == 2 * lasts else f"one slot served two tasks of {lasts:g} s in {took:g} s"
 
     return program
 
@@ -110,8 +174,12 @@ def _keep_slots(serve: Any) -> Iterator[Finding]:
         "each task is served, and no more at once than there are slots", _uses(serve, 1, 3, False), most=_SCHEDULES
     )
     yield tried("free slots are used at once", _apart(serve), most=_SCHEDULES)
+    yield tried("a slot that becomes free is used at once", _no_later(serve), most=_SCHEDULES)
     yield tried("a use that raises gives its slot back", _failing(serve), most=_SCHEDULES)
     yield tried("a cancel takes no slot", _uses(serve, 1, 2, True), _uses(serve, 2, 3, True), most=_SCHEDULES)
+    yield tried(
+        "a task that is cancelled in line holds up none behind it", _woken_and_cancelled(serve), most=_SCHEDULES
+    )
 
 
 # ---------------------------------------------------------------------- as_serial

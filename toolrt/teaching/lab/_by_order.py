@@ -25,13 +25,14 @@ from toolrt.workspace import MemoryDisk, Symlink, Workspace
 # ---------------------------------------------------------------------- shelf_claims
 
 #: Tool, input, and the shelves that a call of it reads and writes.
-_SHELVES = frozenset({"left", "right", "top"})
+_SHELVES = frozenset({"left", "right", "top", "in the hall"})
 _USES: tuple[tuple[str, Mapping[str, str], frozenset[str], frozenset[str]], ...] = (
     ("look", {"shelf": "left"}, frozenset({"left"}), frozenset()),
     ("look", {"shelf": "right"}, frozenset({"right"}), frozenset()),
     ("put", {"shelf": "left", "what": "cup"}, frozenset(), frozenset({"left"})),
     ("put", {"shelf": "left", "what": "jug"}, frozenset(), frozenset({"left"})),
     ("put", {"shelf": "right", "what": "cup"}, frozenset(), frozenset({"right"})),
+    ("put", {"shelf": "in the hall", "what": "cup"}, frozenset(), frozenset({"in the hall"})),
     ("move", {"source": "left", "target": "right", "what": "cup"}, frozenset(), frozenset({"left", "right"})),
     ("move", {"source": "top", "target": "left", "what": "cup"}, frozenset(), frozenset({"top", "left"})),
     ("inventory", {}, _SHELVES, frozenset()),
@@ -113,6 +114,7 @@ _PAIRS: Mapping[str, Mapping[str, str]] = {
         "deep/notes.txt": "deep/er/../notes.txt",
         "docs/up/latest": "latest",
     },
+    "a name that begins like a link is no link": {"manual.txt": "docs.txt", "manuals/index.txt": "docss/index.txt"},
     "a file that is not there yet has one name, too": {"manual/new.txt": "docs/new.txt", "new.txt": "docs/new.txt"},
 }
 

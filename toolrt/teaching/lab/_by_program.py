@@ -94,6 +94,41 @@ async def _pause(seconds: float | None) -> None:
 # ---------------------------------------------------------------------- mend_it
 
 
+class _Guarded(sim.Cell[int]):
+    """A counter that notes each use of it without its lock."""
+
+    def __init__(self, lock: trio.Lock) -> None:
+        super().__init__(0, name="counter")
+        self._lock = lock
+        self.wrong = ""
+
+    def get(self) -> int:
+        """Read it."""
+        self._used("read")
+        return super().get()
+
+    def set(self, value: int) -> None:
+        """Write it."""
+        self._used("written")
+        super().set(value)
+
+    def _used(self, did: str) -> None:
+        if self._lock.statistics().owner is not current_task():
+            self.wrong = f"the counter is {did} without the lock: one await more at this place, and an addition is lost"
+
+
+def _adders_that_hold(add: Any) -> Program:
+    """Every use of the counter is under the lock, so the answer does not rest on where Trio has its checkpoints."""
+
+    async def program() -> str:
+        lock = trio.Lock()
+        counter = _Guarded(lock)
+        await together(*[lambda: add(counter, lock, checkpoint)] * 2)
+        return counter.wrong
+
+    return program
+
+
 def _adders(add: Any, tasks: int, seconds: Sequence[float] = ()) -> Program:
     async def program() -> str:
         counter, lock = sim.Cell(0, name="counter"), trio.Lock()
@@ -136,8 +171,11 @@ def _two_counters(add: Any) -> Program:
 def _thought_that_fails(add: Any) -> Program:
     async def program() -> str:
         counter, lock = sim.Cell(0, name="counter"), trio.Lock()
+        thought = 0
 
         async def fails() -> None:
+            nonlocal thought
+            thought += 1
             await checkpoint()
             raise ValueError("no idea")
 
@@ -147,8 +185,23 @@ def _thought_that_fails(add: Any) -> Program:
             pass
         else:
             return "think() raised ValueError, and add() did not let it out"
+        if thought != 1:
+            return f"think() raised, and was called {counted(thought, 'time')}"
         await add(counter, lock, checkpoint)
         return "" if counter.get() == 1 else f"one of two additions failed, and the counter holds {counter.get()}"
+
+    return program
+
+
+def _thought_that_is_cancelled(add: Any) -> Program:
+    async def program() -> str:
+        counter, lock = sim.Cell(0, name="counter"), trio.Lock()
+        with trio.move_on_after(1):
+            await add(counter, lock, trio.sleep_forever)
+        if lock.locked():
+            return "think() was cancelled, and the lock is held for ever: trio.Cancelled is no Exception"
+        await add(counter, lock, checkpoint)
+        return "" if counter.get() == 1 else f"one of two additions was cancelled, and the counter is {counter.get()}"
 
     return program
 
@@ -158,6 +211,8 @@ def _mend_it(add: Any) -> Iterator[Finding]:
     yield tried("three are three, however long each thinks", _adders(add, 3), _adders(add, 3, [2, 1, 1]))
     yield tried("two counters do not wait for each other", _two_counters(add))
     yield tried("a thought that fails blocks no other task", _thought_that_fails(add))
+    yield tried("nor does one that is cancelled", _thought_that_is_cancelled(add))
+    yield tried("the counter is read and written under the lock", _adders_that_hold(add))
 
 
 # ---------------------------------------------------------------------- no_embrace
@@ -201,12 +256,53 @@ def _transfers(transfer: Any, pairs: str, seconds: float | None = None) -> Progr
     return program
 
 
+def _beside_a_queue(transfer: Any) -> Program:
+    """Two transfers wait for each other; a third one shares no account with them, and begins at once."""
+
+    async def program() -> str:
+        accounts = {name: _Account(name) for name in "abcd"}
+        began: dict[str, float] = {}
+
+        async def one(pair: str) -> None:
+            async def move() -> None:
+                began[pair] = trio.current_time()
+                await trio.sleep(1)
+
+            await transfer(accounts[pair[0]], accounts[pair[1]], move)
+
+        await together(*((one, pair) for pair in ("ab", "ba", "cd")))
+        late = began.get("cd", 0)
+        return f"the transfer from c to d waited for {late:g} s, while b and a waited for each other" if late else ""
+
+    return program
+
+
+def _move_that_fails(transfer: Any) -> Program:
+    async def program() -> str:
+        source, target = _Account("a"), _Account("b")
+
+        async def fails() -> None:
+            await checkpoint()
+            raise ValueError("no money")
+
+        try:
+            await transfer(source, target, fails)
+        except ValueError:
+            held = [account.name for account in (source, target) if account.lock.locked()]
+            return f"move() raised, and these stay locked: {', '.join(held)}" if held else ""
+        return "move() raised ValueError, and transfer() did not let it out"
+
+    return program
+
+
 def _no_embrace(transfer: Any) -> Iterator[Finding]:
     yield tried("both locks are held while it moves", _transfers(transfer, "ab"))
     yield tried("opposite transfers end", _transfers(transfer, "ab ba"))
     yield tried("a ring of three ends", _transfers(transfer, "ab bc ca"))
     yield tried("an account may give to itself", _transfers(transfer, "aa"))
     yield tried("transfers between other accounts do not wait", _transfers(transfer, "ab cd", 1))
+    yield tried("nor while others stand in line", _beside_a_queue(transfer))
+    yield tried("a move that raises leaves no lock behind", _move_that_fails(transfer))
 
 
 # ---------------------------------------------------------------------- gather
@@ -243,7 +339,7 @@ def _gathers(run: Any, *pairs: tuple[Any, float]) -> Program:
     return _expects(run, lambda: [_lasting(*pair) for pair in pairs], wanted, longest)
 
 
-def _twice(run: Any) -> Program:
+def _twice(run: Any, call: Callable[[Function], Any] = lambda function: function) -> Program:
     async def program() -> str:
         count = 0
 
@@ -252,7 +348,7 @@ def _twice(run: Any) -> Program:
             count += 1
             return count
 
-        found = await run([counts, counts])
+        found = await run([call(counts), call(counts)])
         right = [("ok", 1), ("ok", 2)], [("ok", 2), ("ok", 1)]
         return "" if found in right else f"one function called twice has two answers, got {stable_text(found)}"
 
@@ -274,8 +370,10 @@ def _gather(run: Any) -> Iterator[Finding]:
     orders = [_gathers(run, *zip("abc", seconds, strict=True)) for seconds in permutations((1, 2, 3))]
     yield tried("answers are in call order, whichever call is done first", *orders, most=30)
     yield tried("also when all are done in the same instant", _gathers(run, ("a", 1), ("b", 1), ("c", 1)))
+    yield tried("also when there are many of them", _gathers(run, *((number, 1) for number in range(12))), most=30)
     failing = _gathers(run, ("a", 2), (ValueError("no"), 1), ("c", 3)), _gathers(run, (ValueError("no"), 0), ("b", 0))
     yield tried("a failure is the answer of its call alone", *failing)
+    yield tried("whatever kind of failure it is", _gathers(run, (OSError("gone"), 1), (KeyError("tea"), 1), ("c", 2)))
     yield tried("one function may be called twice", _twice(run))
     yield tried("no calls have no answers", _gathers(run))
     yield tried("a cancel goes through", _is_cancelled(run, lambda function: [function]))
@@ -319,6 +417,8 @@ def _tickets(run: Any) -> Iterator[Finding]:
     apart = _ordered(run, ("x", 2), ("y", 2), (None, 2), seconds=2)
     yield tried("calls on other things do not wait", apart, _ordered(run, ("x", 3), ("x", 1), ("y", 4), seconds=4))
     yield tried("a waiting call holds up none behind it", _ordered(run, ("x", 2), ("x", 2), (None, 1), seconds=4))
+    yield tried("calls on nothing share nothing", _ordered(run, (None, 2), (None, 2), ("x", 1), seconds=2))
+    yield tried("one function may be called twice", _twice(run, lambda function: ("x", function)))
     yield tried("a call that fails gives its place on", _frees(run))
     yield tried("a cancel goes through", _is_cancelled(run, lambda function: [("x", function), ("x", function)]))
 
@@ -399,13 +499,37 @@ def _about_stop(
     return ""
 
 
+def _nothing_begins_after_a_cancel(run: Any) -> Program:
+    async def program() -> str:
+        started = 0
+
+        async def function() -> None:
+            nonlocal started
+            started += 1
+            await trio.sleep(10)
+
+        with trio.move_on_after(1) as scope:
+            await run([function] * 3, 1, trio.Event())
+        if started > 1:
+            return f"it was cancelled from outside, and began {counted(started - 1, 'call')} afterwards"
+        return (
+            "" if scope.cancelled_caught else "it was cancelled from outside, and gave an answer as if nothing had been"
+        )
+
+    return program
+
+
 def _stop(run: Any) -> Iterator[Finding]:
     yield tried("without a stop all are answered", _stopped(run, [1, 1, 1], 2, None, ["ok"] * 3))
     yield tried("they begin in call order", *(_stopped(run, [1, 0, 1], limit, None, ["ok"] * 3) for limit in (1, 2)))
+    yield tried(
+        "the limit may be above their number", _stopped(run, [1], 3, None, ["ok"]), _stopped(run, [], 1, None, [])
+    )
     became = ["ok", "interrupted", "interrupted", "not started"]
     yield tried("a stop leaves what has finished, interrupts what runs", _stopped(run, [1, 3, 2, 1], 2, 1.5, became))
     yield tried("what is stopped before it begins never does", _stopped(run, [1, 1], 2, 0, ["not started"] * 2))
     yield tried("in the instant of the stop each answer is true", _stopped(run, [1, 1, 1], 2, 1, None))
+    yield tried("a cancel from outside goes through", _nothing_begins_after_a_cancel(run))
 
 
 _ANSWERS = 'An answer is `("ok", value)`, or `("error", str(error))` of a call that raised'
@@ -417,9 +541,9 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         4,
         "Mend the lost update",
         "`add` gets a counter (`get()`, `set(value)`), a `trio.Lock` that all who add to this counter share, and an "
-        "async function `think`. **Write `add` so that it reads the counter, thinks once while it holds the lock, and "
-        "writes what it read plus one, and no addition is ever lost.** A thought may raise: that is the caller's "
-        "business, and must block no other task.",
+        "async function `think`. **Write `add` so that it holds the lock while it reads the counter, thinks once, and "
+        "writes what it read plus one, and no addition is ever lost.** A thought may raise or be cancelled: that is "
+        "the caller's business, and must block no other task.",
         "async def answer(counter, lock, think):\n    raise NotImplementedError  # read, await think(), write",
         _mend_it,
     ),
@@ -429,7 +553,7 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         "No deadly embrace",
         "An account has a `name` and a `lock`. **Write `transfer`, which awaits `move()` once, while it holds the "
         "locks of both accounts,** so that no set of transfers ever waits for itself, and transfers between other "
-        "accounts do not wait for it. An account may give to itself.",
+        "accounts do not wait for it. An account may give to itself. A move may raise: both locks are free afterwards.",
         "async def answer(source, target, move):\n    raise NotImplementedError",
         _no_embrace,
     ),
@@ -464,7 +588,8 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         "of the list.** When the `trio.Event` called `stop` is set, nothing more begins, what runs is cancelled, "
         "and `run` "
         'returns at once. Each call has exactly one answer, in order: `("ok", value)`, `("interrupted",)` or `("not '
-        'started",)`, and it is true: whatever came to its end is "ok", also in the instant of the stop.',
+        'started",)`, and it is true: whatever came to its end is "ok", also in the instant of the stop. A cancel from '
+        "outside is no answer.",
         "async def answer(functions, limit, stop):\n    raise NotImplementedError  # with trio.open_nursery()",
         _stop,
     ),

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from toolrt import sim
+from toolrt.events import EventRecord, FileRead, MutationBegan, MutationEnded
 from toolrt.invariants import LAWS, MUTANTS, Mix
 from toolrt.invariants.script import AppendFile, ReadFile, Scripted, Sleep, WriteFile
 from toolrt.invariants.workloads import WORKLOADS
 from toolrt.teaching.lab._exercise import Exercise, Finding
-from toolrt.trace import stable_text
+from toolrt.trace import Trace, stable_text
 
 # ---------------------------------------------------------------------- in_call_order
 
@@ -43,6 +44,16 @@ def _one_twice(finished: Sequence[tuple[int, Any]]) -> _Delivered:
     return delivered[:1] + delivered
 
 
+def _one_in_place_of_another(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    delivered = sorted(finished, key=_index)
+    return delivered[:1] + delivered[:-1]
+
+
+def _last_twice(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    delivered = sorted(finished, key=_index)
+    return delivered + delivered[-1:]
+
+
 def _by_another(finished: Sequence[tuple[int, Any]]) -> _Delivered:
     delivered = sorted(finished, key=_index)
     answers = [answer for _, answer in delivered]
@@ -59,11 +70,18 @@ def _index(pair: tuple[int, Any]) -> int:
     return pair[0]
 
 
+def _equal_to(answer: Any) -> Any:
+    """Give an equal answer; of a text of several letters, another object."""
+    return "".join(list(answer)) if isinstance(answer, str) else answer
+
+
 _DELIVERIES: dict[str, Callable[[Sequence[tuple[int, Any]]], _Delivered]] = {
     "results come as calls finish": list,
     "the last result never comes": _last_missing,
     "the first result never comes": _first_missing,
     "the first result comes twice": _one_twice,
+    "the last result comes twice": _last_twice,
+    "the first result comes twice, and the last never": _one_in_place_of_another,
     "each result has the answer of the next call": _by_another,
     "each answer names the next call": _named_wrong,
     "results come backwards": lambda finished: sorted(finished, key=_index, reverse=True),
@@ -72,7 +90,8 @@ _DELIVERIES: dict[str, Callable[[Sequence[tuple[int, Any]]], _Delivered]] = {
 
 def _in_call_order(holds: Any) -> Iterator[Finding]:
     def said(answers: list[Any], delivered: _Delivered) -> bool:
-        verdict = holds(list(answers), list(delivered))
+        # Equal answers need not be one object.
+        verdict = holds(list(answers), [(index, _equal_to(answer)) for index, answer in delivered])
         if not isinstance(verdict, bool):
             raise TypeError(f"a property gives True or False, this one gave {verdict!r:.60}")
         return verdict
@@ -107,6 +126,10 @@ def _raises(state: dict[str, Any]) -> dict[str, Any]:
     raise ValueError("broken modifier")
 
 
+def _misses(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "said": state["heard"]}
+
+
 _MERGES: tuple[tuple[str, list[Any], dict[str, Any], list[Any]], ...] = (
     ("nothing to merge", [], {"said": ""}, []),
     ("modifiers in call order, not in that of the ends", [(1, 0, _adds("b")), (0, 0, _adds("a"))], {"said": "ab"}, []),
@@ -124,6 +147,12 @@ _MERGES: tuple[tuple[str, list[Any], dict[str, Any], list[Any]], ...] = (
         [(1, 0)],
     ),
     ("all that raise are reported, in order", [(4, 0, _raises), (1, 2, _raises)], {"said": ""}, [(1, 2), (4, 0)]),
+    (
+        "whatever kind of error it is",
+        [(1, 0, _misses), (0, 0, _raises), (2, 0, _adds("c"))],
+        {"said": "c"},
+        [(0, 0), (1, 0)],
+    ),
     (
         "numbers are numbers: call 10 comes after call 9",
         [(10, 0, _adds("z")), (9, 0, _adds("y"))],
@@ -156,9 +185,14 @@ def _a_dirty_one(merge: Any) -> Finding:
         raise ValueError("broken in the middle")
 
     what = "one that changes what it is given, and then raises, changes nothing either"
-    found = merge({"said": ""}, [(0, 0, half), (1, 0, _adds("b"))])
-    good = found == ({"said": "b"}, [(0, 0)])
-    return Finding(good, what, "" if good else f"expected ({{'said': 'b'}}, [(0, 0)]), got {stable_text(found)}")
+    state = {"said": ""}
+    found = merge(state, [(0, 0, half), (1, 0, _adds("b"))])
+    detail = ""
+    if found != ({"said": "b"}, [(0, 0)]):
+        detail = f"expected ({{'said': 'b'}}, [(0, 0)]), got {stable_text(found)}"
+    elif state != {"said": ""}:
+        detail = f"the modifier was handed the caller's own state, which is {state!r} now"
+    return Finding(not detail, what, detail)
 
 
 # ---------------------------------------------------------------------- file_law
@@ -186,6 +220,39 @@ def _executions(mix: Mix, count: int) -> Iterator[sim.Execution]:
         yield sim.run(mix.program(), sim.RandomWalk(seed=seed) if seed else sim.Fifo(), step_limit=3_000)
 
 
+def _traced(*events: str) -> Trace:
+    """Make a trace by hand: what happened, the call, and the file and the batch where they are not f and b."""
+    versions: dict[str, int] = {}
+    made: list[tuple[int | None, float, str, str, EventRecord]] = []
+    for place, event in enumerate(events):
+        word, call, file, batch = (event.split() + ["f", "b"][event.count(" ") - 1 :])[:4]
+        versions[file] = versions.get(file, 0) + (word == "ended")
+        version = str(versions[file])
+        record: EventRecord = MutationBegan(batch, int(call), file)
+        if word == "ended":
+            record = MutationEnded(batch, int(call), file, version, True)
+        elif word == "read":
+            record = FileRead(batch, int(call), file, version)
+        made.append((None, float(place), f"main.{call}", record.kind, record))
+    return Trace(made)
+
+
+#: Traces that no mutant gives for certain, each with one thing wrong, written by hand.
+_TOLD: tuple[tuple[str, Trace], ...] = (
+    ("call 0 changes a file after call 1 has", _traced("began 1", "ended 1", "began 0", "ended 0")),
+    ("two calls change a file at the same time", _traced("began 0", "began 1", "ended 0", "ended 1")),
+    ("call 1 reads a file before call 0 changes it", _traced("read 1", "began 0", "ended 0")),
+    ("call 1 reads a file while call 0 changes it", _traced("began 0", "read 1", "ended 0")),
+)
+#: And traces with nothing wrong.
+_RIGHT: tuple[tuple[str, Trace], ...] = (
+    ("calls of two batches change one file", _traced("began 1", "ended 1", "began 0 f c", "ended 0 f c")),
+    ("two calls change a file each, at the same time", _traced("began 1 g", "began 0", "ended 0", "ended 1 g")),
+    ("calls read in any order, then one changes", _traced("read 1", "read 0", "began 2", "ended 2", "read 3")),
+    ("a call reads what it changes, twice", _traced("read 0", "began 0", "ended 0", "read 0", "began 0", "ended 0")),
+)
+
+
 def _file_law(broken: Any) -> Iterator[Finding]:
     wolf: tuple[sim.Execution, Any] | None = None
     for mix in (*filter(_has_files, WORKLOADS), _READS_LATE, _WRITES):
@@ -203,6 +270,13 @@ def _file_law(broken: Any) -> Iterator[Finding]:
                 caught = caught or bool(list(broken(execution.trace)))
         detail = "" if caught else f"not caught: {MUTANTS[name].sentence} The calls are {mix!r}"
         yield Finding(caught, "a mutant of the runtime is caught", detail, shown)
+    for what, trace in _TOLD:
+        caught = bool(list(broken(trace)))
+        yield Finding(caught, "a trace that breaks it is caught", "" if caught else f"not caught: {what}")
+    for what, trace in _RIGHT:
+        found = list(broken(trace))
+        detail = f"{what}: it complains, {stable_text(found[0])}" if found else ""
+        yield Finding(not found, "a trace that does not break it passes", detail)
 
 
 #: The law itself: it finds an execution to show.

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import trio
+from trio.lowlevel import checkpoint
+
 from toolrt import sim, view
 from toolrt.model import Registry, State, Tool, ToolCall
 from toolrt.runtime import Runtime
+from toolrt.teaching.lab._by_program import tried
 from toolrt.teaching.lab._exercise import Exercise, Finding, told
-from toolrt.workspace import MemoryDisk, Workspace
+from toolrt.workspace import Changed, MemoryDisk, Workspace
 
 
 def _promises(tool: Any, inputs: list[Any], **options: Any) -> Finding:
@@ -39,8 +43,10 @@ def _pure_counter(tool: Any) -> Iterator[Finding]:
 
     async def program() -> Any:
         calls = [ToolCall(str(place), tool.name, {"word": word}) for place, word in enumerate(_WORDS)]
-        done = await Runtime(Registry([tool])).run(calls, State({"seen": {"mug": 2}}))
+        done = await Runtime(Registry([tool])).run(calls, State({"seen": {"mug": 2}, "mode": "ask"}))
         failed = next((result.error for result in done.results if result.error is not None), None)
+        if failed is None and done.state.get("mode") != "ask":
+            return "the rest of the state is gone: it had a mode"
         return failed or dict(done.state["seen"])
 
     wanted = {"mug": 3, "tea": 3}
@@ -82,7 +88,40 @@ def _honest_tool(make: Any) -> Iterator[Finding]:
     execution = report.failures[0].execution if report.failures else None
     detail = "" if execution is None else f"expected {wanted}, got {_came(execution)}"
     yield Finding(execution is None, "lines stand in call order, whatever the file is called", detail, execution)
+    yield _keeps_what_others_write(make)
     yield _does_not_wait(make, disk)
+
+
+def _keeps_what_others_write(make: Any) -> Finding:
+    """Another program adds a line at any moment: it stays, and a call that says ok has added its own."""
+
+    async def program() -> str:
+        disk = MemoryDisk(_FILES)
+        workspace = Workspace(disk)
+        tool = make(workspace)
+        entry = workspace.identify("a.txt").entry
+        wrote = False
+
+        async def other_program() -> None:
+            nonlocal wrote
+            await checkpoint()
+            try:
+                await disk.revise(entry, 1_000, lambda found: (found.content if found else b"") + b"theirs\n")
+                wrote = True
+            except Changed:
+                pass  # the call was quicker; this program would try again
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other_program)
+            done = await Runtime(Registry([tool])).run([ToolCall("0", tool.name, {"path": "a.txt", "line": "two"})])
+        content = workspace.snapshot()["a.txt"]
+        if wrote and b"theirs\n" not in content:
+            return f"another program added a line meanwhile, and it is gone: {content!r}"
+        if done.results[0].error is None and b"two\n" not in content:
+            return f"the call says that it has added its line, and the file has {content!r}"
+        return ""
+
+    return tried("a line that another program writes meanwhile is kept", program, most=100)
 
 
 def _does_not_wait(make: Any, disk: MemoryDisk) -> Finding:
