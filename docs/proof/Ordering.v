@@ -13,9 +13,12 @@
     - [every_run_is_serial] and [complete_run_is_serial]: every run, complete or not, has the memory and the results
       of the same calls run one after the other, for calls that touch only what they claim.
     - [cut_calls_change_nothing_else]: a call that ends early counts as the part of it that ran.
-    - [some_call_can_go_on] and [every_run_ends]: a batch never deadlocks, and no run is infinite.
+    - [some_call_can_go_on] and [every_run_ends]: a batch never deadlocks, and no run is infinite if each program ends.
     - [merge_ignores_the_order_of_ends], [merge_ignores_cancelled_calls] and [merge_is_serial]: the state after a lane.
     - [results_are_in_call_order], [results_are_not_taken_back] and [every_result_is_handed_over]: what a reader has.
+    - [batch_is_serial]: all of these together.  Lanes follow each other, their calls see the state as of the lane's start,
+      and the batch ends in the memory, the state and the results of the serial run.  [claims_keep_lanes_apart]: claims
+      on the state give that theorem its hypothesis.
 
     Each hypothesis has a counterexample below, which shows that the theorem is false without it.
 
@@ -124,19 +127,18 @@ Definition memory := loc -> nat.
 Definition set (m : memory) (l : loc) (v : nat) : memory :=
   fun k => if loc_eq_dec k l then v else m k.
 
-(** What a call does: [Return] its result, [Read] a location and go on with what was found, or [Write] one. *)
-Inductive program :=
+(** What a call does: [Return] its result, [Read] a location and go on with what was found, or [Write] one.  It may go on
+    for ever: that a program ends is a hypothesis ([ends]) of the theorems which need it. *)
+CoInductive program :=
 | Return (result : nat)
 | Read (l : loc) (next : nat -> program)
 | Write (l : loc) (v : nat) (next : program).
 
 (** A call keeps its promise when each access that it can make is covered by its claims. *)
-Fixpoint honest (cs : list claim) (p : program) : Prop :=
-  match p with
-  | Return _ => True
-  | Read l next => covered cs READ l /\ forall v, honest cs (next v)
-  | Write l _ next => covered cs WRITE l /\ honest cs next
-  end.
+CoInductive honest (cs : list claim) : program -> Prop :=
+| Honest_return : forall r, honest cs (Return r)
+| Honest_read : forall l next, covered cs READ l -> (forall v, honest cs (next v)) -> honest cs (Read l next)
+| Honest_write : forall l v next, covered cs WRITE l -> honest cs next -> honest cs (Write l v next).
 
 (** One access; a program that has returned does nothing. *)
 Definition one (p : program) (m : memory) : program * memory :=
@@ -153,26 +155,32 @@ Fixpoint many (n : nat) (p : program) (m : memory) : program * memory :=
   | S n' => let (p', m') := many n' p m in one p' m'
   end.
 
-(** The whole program, with nothing beside it. *)
-Fixpoint alone (p : program) (m : memory) : nat * memory :=
-  match p with
-  | Return r => (r, m)
-  | Read l next => alone (next (m l)) m
-  | Write l v next => alone next (set m l v)
-  end.
+(** The whole program, with nothing beside it: what it returns, and the memory that it leaves. *)
+Inductive alone : program -> memory -> nat -> memory -> Prop :=
+| Alone_return : forall r m, alone (Return r) m r m
+| Alone_read : forall l next m r m', alone (next (m l)) m r m' -> alone (Read l next) m r m'
+| Alone_write : forall l v next m r m', alone next (set m l v) r m' -> alone (Write l v next) m r m'.
 
-Lemma alone_one : forall p m, alone (fst (one p m)) (snd (one p m)) = alone p m.
-Proof. destruct p; reflexivity. Qed.
+Lemma alone_once : forall p m r n s o, alone p m r n -> alone p m s o -> r = s /\ n = o.
+Proof. intros p m r n s o A. revert s o. induction A; intros s o B; inversion B; subst; auto. Qed.
 
-Lemma alone_many : forall n p m, alone (fst (many n p m)) (snd (many n p m)) = alone p m.
+Lemma alone_one : forall p m r n, alone (fst (one p m)) (snd (one p m)) r n -> alone p m r n.
+Proof. intros [q|l k|l v k] m r n A; simpl in *; [exact A | now constructor | now constructor]. Qed.
+
+Lemma alone_many : forall k p m r n, alone (fst (many k p m)) (snd (many k p m)) r n -> alone p m r n.
 Proof.
-  induction n; intros p m; [reflexivity|]. simpl.
-  specialize (IHn p m). destruct (many n p m) as [p' m']. simpl in *.
-  now rewrite alone_one.
+  induction k; intros p m r n A; simpl in A; [exact A|].
+  specialize (IHk p m r n). destruct (many k p m) as [p' m']. simpl in *. apply IHk. now apply alone_one.
 Qed.
 
+Lemma honest_read : forall cs l k, honest cs (Read l k) -> covered cs READ l.
+Proof. intros cs l k H. now inversion H. Qed.
+
+Lemma honest_write : forall cs l v k, honest cs (Write l v k) -> covered cs WRITE l.
+Proof. intros cs l v k H. now inversion H. Qed.
+
 Lemma honest_one : forall cs p m, honest cs p -> honest cs (fst (one p m)).
-Proof. intros cs [r|l k|l v k] m H; simpl in *; [exact I | apply H | apply H]. Qed.
+Proof. intros cs [r|l k|l v k] m H; inversion H; subst; simpl; auto. Qed.
 
 Lemma honest_many : forall cs n p m, honest cs p -> honest cs (fst (many n p m)).
 Proof.
@@ -244,14 +252,19 @@ Fixpoint serially (cs : list call) (m : memory) : list program * memory :=
       let (ps, m'') := serially rest m' in (p :: ps, m'')
   end.
 
-(** One call after the other, each to its end. *)
-Fixpoint serial_run (cs : list call) (m : memory) : list nat * memory :=
-  match cs with
-  | [] => ([], m)
-  | c :: rest =>
-      let (r, m') := alone (whole c) m in
-      let (rs, m'') := serial_run rest m' in (r :: rs, m'')
-  end.
+(** One call after the other, each to its end: the results, and the memory after them. *)
+Inductive serial_run : list call -> memory -> list nat -> memory -> Prop :=
+| Serial_none : forall m, serial_run [] m [] m
+| Serial_call : forall c cs m r n rs o,
+    alone (whole c) m r n -> serial_run cs n rs o -> serial_run (c :: cs) m (r :: rs) o.
+
+Lemma serial_run_once : forall cs m rs n qs o, serial_run cs m rs n -> serial_run cs m qs o -> rs = qs /\ n = o.
+Proof.
+  intros cs m rs n qs o R. revert qs o. induction R as [m|c cs m r n rs o A R IH]; intros qs p Q.
+  - inversion Q. auto.
+  - inversion Q as [|? ? ? ? ? ? ? B Q']; subst.
+    destruct (alone_once _ _ _ _ _ _ A B) as [-> <-]. destruct (IH _ _ Q') as [-> ->]. auto.
+Qed.
 
 (** Memories that are the same, but perhaps at [x]. *)
 Definition but (x : loc) (m n : memory) : Prop := forall l, l <> x -> m l = n l.
@@ -267,8 +280,8 @@ Proof. intros; unfold set; destruct (loc_eq_dec k l); congruence. Qed.
 Lemma one_keeps : forall cs p m x,
   honest cs p -> ~ covered cs WRITE x -> snd (one p m) x = m x.
 Proof.
-  intros cs [r|l k|l v k] m x H N; simpl in *; try reflexivity.
-  apply set_there. intros ->. apply N, H.
+  intros cs [r|l k|l v k] m x H N; simpl; try reflexivity.
+  apply set_there. intros ->. apply N, (honest_write _ _ _ _ H).
 Qed.
 
 Lemma many_keeps : forall cs n p m x,
@@ -284,9 +297,9 @@ Lemma one_blind : forall cs p m n x,
   honest cs p -> ~ covered cs READ x -> but x m n ->
   fst (one p m) = fst (one p n) /\ but x (snd (one p m)) (snd (one p n)).
 Proof.
-  intros cs [r|l k|l v k] m n x H N B; simpl in *.
+  intros cs [r|l k|l v k] m n x H N B; simpl.
   - split; [reflexivity | exact B].
-  - split; [|exact B]. rewrite (B l); [reflexivity|]. intros ->. apply N, H.
+  - split; [|exact B]. rewrite (B l); [reflexivity|]. intros ->. apply N, (honest_read _ _ _ H).
   - split; [reflexivity|]. intros y Hy. unfold set. destruct (loc_eq_dec y l); auto.
 Qed.
 
@@ -486,17 +499,17 @@ Proof.
   rewrite map_app in *. simpl in *.
   apply app_split in SL as [SB SA]; [|now rewrite serially_length, map_length].
   injection SA as SA.
-  destruct (left c) as [r|l k|l v k] eqn:E; simpl in O, Hc; injection O as <- <-; simpl.
+  destruct (left c) as [r|l k|l v k] eqn:E; simpl in O; injection O as <- <-; simpl.
   - (* Return: no access *)
     rewrite P. simpl. split; [now rewrite SB, SA | exact SM].
   - (* Read: later calls did not write it *)
-    destruct Hc as [C _].
+    pose proof (honest_read _ _ _ Hc) as C.
     assert (V : m l = n l).
     { rewrite <- (SM l). change n' with (snd (ps, n')). rewrite <- P.
       apply serially_keeps; [exact Ha | exact (A l READ C WRITE (or_intror eq_refl))]. }
     rewrite P. simpl. split; [rewrite SB, SA, V; reflexivity | exact SM].
   - (* Write: later calls neither read nor wrote it *)
-    destruct Hc as [C _].
+    pose proof (honest_write _ _ _ _ Hc) as C.
     assert (B : but l n (set n l v)). { intros x Hx. now rewrite set_there. }
     destruct (serially_blind after n (set n l v) l Ha (A l WRITE C READ (or_introl eq_refl)) B) as [F G].
     rewrite P in F, G. destruct (serially after (set n l v)) as [qs o] eqn:Q'. simpl in *. subst qs.
@@ -592,39 +605,40 @@ Definition uncut (cs : list call) : Prop := forall c, In c cs -> answer c <> Non
 
 Lemma serial_run_of_answers : forall cs m,
   fst (serially cs m) = map left cs -> uncut cs ->
-  map answer cs = map Some (fst (serial_run cs m)) /\ snd (serially cs m) = snd (serial_run cs m).
+  exists rs, serial_run cs m rs (snd (serially cs m)) /\ map answer cs = map Some rs.
 Proof.
-  induction cs as [|c cs IH]; intros m L U; [split; reflexivity|]. simpl in *.
+  induction cs as [|c cs IH]; intros m L U; [exists []; split; [constructor | reflexivity]|]. simpl in *.
   pose proof (alone_many (made c) (whole c) m) as A.
   destruct (many (made c) (whole c) m) as [p n]. simpl in A.
   destruct (serially cs n) as [ps o] eqn:S. simpl in L. injection L as -> L.
   specialize (IH n). rewrite S in IH. simpl in IH.
-  specialize (IH L (fun d I => U d (or_intror I))). destruct IH as [IH1 IH2].
+  destruct (IH L (fun d I => U d (or_intror I))) as (rs & R & E).
   pose proof (U c (or_introl eq_refl)) as Uc. unfold answer in *.
-  destruct (left c) as [r|l k|l v k]; [|congruence|congruence]. simpl in A. rewrite <- A.
-  destruct (serial_run cs n) as [rs q]. simpl in *. split; congruence.
+  destruct (left c) as [r|l k|l v k]; [|congruence|congruence].
+  exists (r :: rs). split; [|simpl; congruence]. simpl.
+  econstructor; [|exact R]. apply A. constructor.
 Qed.
 
-Lemma serial_run_identity : forall cs ds m,
-  map identity cs = map identity ds -> serial_run cs m = serial_run ds m.
+Lemma serial_run_identity : forall cs ds m rs n,
+  map identity cs = map identity ds -> serial_run cs m rs n -> serial_run ds m rs n.
 Proof.
-  induction cs as [|c cs IH]; intros [|d ds] m E; try discriminate; [reflexivity|].
-  simpl in *. injection E as _ W E. rewrite W.
-  destruct (alone (whole d) m) as [r n]. now rewrite (IH ds n E).
+  intros cs ds m rs n E R. revert ds E. induction R; intros [|d ds] E; try discriminate; [constructor|].
+  simpl in E. injection E as _ W E. econstructor; [rewrite <- W; eassumption | auto].
 Qed.
 
-(** Theorem (a).  A run in which every call returned ends in the memory and the results of the serial run. *)
+(** Theorem (a).  A run in which every call returned ends in the memory and the results of the serial run.  So its calls
+    have a serial run, also where there are programs that would go on for ever after they had read something else. *)
 Theorem complete_run_is_serial : forall limit cs m0 cs' m,
   all_submitted cs -> all_honest cs ->
   run limit in_call_order (cs, m0) (cs', m) -> uncut cs' ->
-  map answer cs' = map Some (fst (serial_run cs m0)) /\ equal (snd (serial_run cs m0)) m.
+  exists results serial, serial_run cs m0 results serial /\ map answer cs' = map Some results /\ equal serial m.
 Proof.
   intros limit cs m0 cs' m Su H R U.
   destruct (every_run_is_serial _ _ _ _ _ Su H R) as [L M].
   pose proof (run_identity _ _ _ _ R) as I. simpl in I.
-  destruct (serial_run_of_answers _ _ L U) as [A S].
-  rewrite (serial_run_identity cs cs' m0 I). split; [exact A|].
-  rewrite <- S. exact M.
+  destruct (serial_run_of_answers _ _ L U) as (rs & S & A).
+  exists rs, (snd (serially cs' m0)). split; [|split; [exact A | exact M]].
+  eapply serial_run_identity; [symmetry; exact I | exact S].
 Qed.
 
 (** A complete run in which no call was cut: each call has its answer. *)
@@ -649,11 +663,14 @@ Qed.
 Lemma many_return : forall n r m, many n (Return r) m = (Return r, m).
 Proof. induction n; intros r m; simpl; [reflexivity|]. now rewrite IHn. Qed.
 
-(** What a cut call has done is all of a shorter program. *)
-Lemma first_part_alone : forall n p m, snd (alone (first_part n p) m) = snd (many n p m).
+(** What a cut call has done is all of a shorter program, and that one ends. *)
+Lemma first_part_alone : forall n p m, exists r, alone (first_part n p) m r (snd (many n p m)).
 Proof.
-  induction n; intros p m; [reflexivity|]. rewrite many_first.
-  destruct p as [r|l k|l v k]; simpl; [now rewrite many_return | apply IHn | apply IHn].
+  induction n; intros p m; [exists 0; constructor|]. rewrite many_first.
+  destruct p as [r|l k|l v k]; simpl.
+  - exists r. rewrite many_return. constructor.
+  - destruct (IHn (k (m l)) m) as [r A]. exists r. now constructor.
+  - destruct (IHn k (set m l v)) as [r A]. exists r. now constructor.
 Qed.
 
 Definition as_far_as_it_came (c : call) : call := submitted (claims c) (first_part (made c) (whole c)).
@@ -662,16 +679,16 @@ Definition as_far_as_it_came (c : call) : call := submitted (claims c) (first_pa
     had been all of the call. *)
 Theorem cut_calls_change_nothing_else : forall limit cs m0 cs' m,
   all_submitted cs -> all_honest cs -> run limit in_call_order (cs, m0) (cs', m) ->
-  equal (snd (serial_run (map as_far_as_it_came cs') m0)) m.
+  exists results serial, serial_run (map as_far_as_it_came cs') m0 results serial /\ equal serial m.
 Proof.
   intros limit cs m0 cs' m Su H R.
   destruct (every_run_is_serial _ _ _ _ _ Su H R) as [_ M].
-  enough (E : snd (serial_run (map as_far_as_it_came cs') m0) = snd (serially cs' m0)) by now rewrite E.
-  clear. revert m0. induction cs' as [|c cs IH]; intros m; [reflexivity|]. simpl.
-  pose proof (first_part_alone (made c) (whole c) m) as F.
-  destruct (alone (first_part (made c) (whole c)) m) as [r n], (many (made c) (whole c) m) as [p n'].
-  simpl in F. subst n'. specialize (IH n).
-  destruct (serial_run (map as_far_as_it_came cs) n), (serially cs n). exact IH.
+  enough (E : exists rs, serial_run (map as_far_as_it_came cs') m0 rs (snd (serially cs' m0))).
+  { destruct E as [rs S]. eauto. }
+  clear. revert m0. induction cs' as [|c cs IH]; intros m; [exists []; constructor|]. simpl.
+  destruct (first_part_alone (made c) (whole c) m) as [r A].
+  destruct (many (made c) (whole c) m) as [p n]. simpl in A. destruct (IH n) as [rs S].
+  destruct (serially cs n) as [ps o]. simpl in *. exists (r :: rs). econstructor; [exact A | exact S].
 Qed.
 
 (** ... and one that was cut before it began counts as no call at all. *)
@@ -771,8 +788,8 @@ Inductive part_of : program -> program -> Prop :=
 | Next_of_read : forall l k v, part_of (k v) (Read l k)
 | Next_of_write : forall l v k, part_of k (Write l v k).
 
-Lemma part_of_ends : well_founded part_of.
-Proof. intros p. induction p; constructor; intros q Q; inversion Q; subst; auto. Qed.
+(** A program ends when it does not go on for ever, whatever it reads. *)
+Definition ends (p : program) : Prop := Acc part_of p.
 
 Definition later_than (s t : list call * memory) : Prop := exists limit granted, step limit granted t s.
 
@@ -785,21 +802,21 @@ Inductive call_moves : call -> call -> Prop :=
 Lemma ended_stays : forall c, at_ c = Ended -> Acc call_moves c.
 Proof. intros c E. constructor. intros d M. inversion M; subst; simpl in *; congruence. Qed.
 
-Lemma running_ends : forall p c, left c = p -> at_ c = Running -> Acc call_moves c.
+Lemma running_ends : forall p, ends p -> forall c, left c = p -> at_ c = Running -> Acc call_moves c.
 Proof.
-  intros p. induction p as [p IH] using (well_founded_induction part_of_ends).
+  intros p E. induction E as [p _ IH].
   intros c L R. constructor. intros d M. inversion M; subst; try congruence.
-  - eapply IH; [exact H0 | reflexivity | reflexivity].
+  - eapply IH; [eassumption | reflexivity | reflexivity].
   - apply ended_stays. reflexivity.
 Qed.
 
-Lemma call_moves_ends : well_founded call_moves.
+Lemma call_moves_ends : forall c, ends (left c) -> Acc call_moves c.
 Proof.
-  intros c. destruct (at_ c) eqn:E.
+  intros c L. destruct (at_ c) eqn:E.
   - constructor. intros d M. inversion M; subst; try congruence.
-    + eapply running_ends; reflexivity.
+    + eapply running_ends; [exact L | reflexivity | reflexivity].
     + apply ended_stays. reflexivity.
-  - eapply running_ends; [reflexivity | exact E].
+  - eapply running_ends; [exact L | reflexivity | exact E].
   - now apply ended_stays.
 Qed.
 
@@ -808,33 +825,47 @@ Inductive one_moves : list call -> list call -> Prop :=
 | Here : forall c d cs, call_moves c d -> one_moves (c :: cs) (d :: cs)
 | There : forall c cs ds, one_moves cs ds -> one_moves (c :: cs) (c :: ds).
 
-Lemma one_moves_ends : well_founded one_moves.
+Lemma one_moves_ends : forall cs, (forall c, In c cs -> ends (left c)) -> Acc one_moves cs.
 Proof.
-  intros cs. induction cs as [|c cs IH]; [constructor; intros d M; inversion M|].
-  revert c. induction IH as [cs _ IHcs].
-  intros c. induction (call_moves_ends c) as [c Ac IHc].
+  induction cs as [|c cs IH]; intros E; [constructor; intros d M; inversion M|].
+  pose proof (call_moves_ends c (E c (or_introl eq_refl))) as A.
+  specialize (IH (fun d I => E d (or_intror I))). clear E. revert c A. induction IH as [cs _ IHcs].
+  intros c A. induction A as [c Ac IHc].
   constructor. intros ds M. inversion M; subst.
-  - apply IHc. assumption.
-  - apply IHcs. assumption.
+  - now apply IHc.
+  - apply IHcs; [assumption | constructor; assumption].
+Qed.
+
+Lemma moves_keep_ends : forall ds cs, one_moves ds cs ->
+  (forall c, In c cs -> ends (left c)) -> forall d, In d ds -> ends (left d).
+Proof.
+  intros ds cs M. induction M as [d c cs M|c ds cs M IH]; intros E x [<-|I].
+  - pose proof (E c (or_introl eq_refl)) as C. inversion M; subst; simpl; auto. eapply Acc_inv; eauto.
+  - apply E. right. exact I.
+  - apply E. left. reflexivity.
+  - apply IH; [|exact I]. intros c' I'. apply E. right. exact I'.
 Qed.
 
 Lemma one_moves_middle : forall before c d after,
   call_moves c d -> one_moves (before ++ c :: after) (before ++ d :: after).
 Proof. induction before; intros; simpl; constructor; auto. Qed.
 
-Theorem every_run_ends : well_founded later_than.
+(** ... if each program ends.  The claims, the tickets and the limit add no wait without end of their own. *)
+Theorem every_run_ends : forall cs m, (forall c, In c cs -> ends (left c)) -> Acc later_than (cs, m).
 Proof.
-  intros [cs m]. revert m. induction (one_moves_ends cs) as [cs _ IH].
-  intros m. constructor. intros [ds n] (limit & granted & St). apply IH.
-  inversion St; subst; apply one_moves_middle.
-  - now constructor.
-  - constructor; [assumption|].
-    destruct (left c) as [r|l k|l v k]; simpl in *.
-    + exfalso. eapply H4. reflexivity.
-    + injection H5 as <- <-. constructor.
-    + injection H5 as <- <-. constructor.
-  - constructor. congruence.
-  - now constructor.
+  intros cs m E. revert m. induction (one_moves_ends cs E) as [cs _ IH].
+  intros m. constructor. intros [ds n] (limit & granted & St).
+  assert (M : one_moves ds cs).
+  { inversion St as [b c a k W _ _ E1 E2 | b c a k p k' W N O E1 E2 | b c a k r W _ E1 E2 | b c a k W E1 E2];
+      subst; apply one_moves_middle.
+    - now constructor.
+    - constructor; [assumption|]. destruct (left c) as [r|l q|l v q]; simpl in O.
+      + exfalso. eapply N. reflexivity.
+      + injection O as <- <-. constructor.
+      + injection O as <- <-. constructor.
+    - constructor. congruence.
+    - now constructor. }
+  apply IH; [exact M|]. apply (moves_keep_ends _ _ M E).
 Qed.
 
 (** * The state after a lane *)
@@ -1087,6 +1118,176 @@ Proof.
   intros i B. apply (Permutation_in i (Permutation_sym P)), in_seq. lia.
 Qed.
 
+(** * Memory, state and results together *)
+
+(** What runs: lanes, one after the other.  A call of a lane sees the state as of the lane's start, also in its program,
+    and it returns modifiers, which are merged when the lane is over.  All that it does besides is in the memory. *)
+Record request := Request {
+  asks : list claim;
+  looks : nat -> Prop;                       (* the keys of the state that it reads *)
+  changes : nat -> Prop;                     (* ... and those that its modifiers set *)
+  body : state -> program;
+  gives : state -> nat -> list modifier }.   (* the modifiers, by the state that it saw and its result *)
+
+Definition called (s : state) (r : request) : call := submitted (asks r) (body r s).
+
+Record keeps_promise (r : request) : Prop := Keeps_promise {
+  touches_what_it_claims : forall s, honest (asks r) (body r s);
+  looks_at_nothing_else : forall s t, (forall k, looks r k -> s k = t k) ->
+    body r s = body r t /\ forall v, gives r s v = gives r t v;
+  changes_nothing_else : forall seen v s k, ~ changes r k -> apply_all (gives r seen v) s k = s k }.
+
+(** The modifiers of a lane, by what its calls have answered; a call that was cut off has none. *)
+Fixpoint returned_by (s : state) (rs : list request) (answers : list (option nat)) : lane :=
+  match rs, answers with
+  | r :: rs', a :: rest => option_map (gives r s) a :: returned_by s rs' rest
+  | _, _ => []
+  end.
+
+(** A lane runs to its end, in any order of steps, and the ends of its calls are merged, in whatever order they came. *)
+Inductive lane_runs (limit : nat) (rs : list request) : memory * state -> list call -> memory * state -> Prop :=
+| Lane_runs : forall m s cs m' es,
+    run limit in_call_order (map (called s) rs, m) (cs, m') -> complete cs ->
+    Permutation es (ends_from 0 (returned_by s rs (map answer cs))) ->
+    lane_runs limit rs (m, s) cs (m', merge es s).
+
+Inductive batch_runs (limit : nat) : list (list request) -> memory * state -> list call -> memory * state -> Prop :=
+| No_lane : forall w, batch_runs limit [] w [] w
+| One_lane : forall rs lanes w cs v ds u,
+    lane_runs limit rs w cs v -> batch_runs limit lanes v ds u -> batch_runs limit (rs :: lanes) w (cs ++ ds) u.
+
+(** The serial run: one call after the other, and each sees the memory and the state that the one before it left. *)
+Inductive serial_batch : list request -> memory * state -> list nat -> memory * state -> Prop :=
+| Serial_nothing : forall w, serial_batch [] w [] w
+| Serial_request : forall r rs m s v n vs w,
+    alone (body r s) m v n -> serial_batch rs (n, apply_all (gives r s v) s) vs w ->
+    serial_batch (r :: rs) (m, s) (v :: vs) w.
+
+(** No call of a lane reads a key of the state that an earlier call of the lane changes. *)
+Definition lane_is_apart (rs : list request) : Prop :=
+  ForallOrdPairs (fun r q => forall k, changes r k -> ~ looks q k) rs.
+
+(** What the reader of a batch has when the calls [es] have ended. *)
+Definition reader (cs : list call) (es : list nat) : list (option nat) :=
+  map (fun i => nth i (map answer cs) None) (handed (length cs) es).
+
+Lemma set_equal : forall m n l v, equal m n -> equal (set m l v) (set n l v).
+Proof. intros m n l v E k. unfold set. destruct (loc_eq_dec k l); auto. Qed.
+
+Lemma alone_equal : forall p m r m' n, alone p m r m' -> equal m n -> exists n', alone p n r n' /\ equal m' n'.
+Proof.
+  intros p m r m' n A. revert n. induction A as [r m|l next m r m' A IH|l v next m r m' A IH]; intros n E.
+  - exists n. split; [constructor | exact E].
+  - destruct (IH n E) as (n' & A' & E'). exists n'. split; [|exact E']. constructor. now rewrite <- (E l).
+  - destruct (IH (set n l v)) as (n' & A' & E'); [now apply set_equal|]. exists n'. split; [now constructor | exact E'].
+Qed.
+
+Lemma serial_batch_app : forall rs qs w vs v us u,
+  serial_batch rs w vs v -> serial_batch qs v us u -> serial_batch (rs ++ qs) w (vs ++ us) u.
+Proof. intros rs qs w vs v us u R Q. induction R; simpl; [exact Q | econstructor; eauto]. Qed.
+
+(** Calls that all saw the state [s] do as in a serial run from [now], where nothing that they look at is different. *)
+Lemma snapshots_are_serial : forall rs s m vs m' now n,
+  (forall r, In r rs -> keeps_promise r) -> lane_is_apart rs ->
+  (forall r k, In r rs -> looks r k -> s k = now k) ->
+  serial_run (map (called s) rs) m vs m' -> equal m n ->
+  exists n', serial_batch rs (n, now) vs (n', in_order (returned_by s rs (map Some vs)) now) /\ equal m' n'.
+Proof.
+  induction rs as [|r rs IH]; intros s m vs m' now n K A L R E; inversion R as [|? ? ? v m1 vs' ? B R']; subst.
+  - exists n. split; [constructor | exact E].
+  - inversion A as [|? ? F A']; subst. rewrite Forall_forall in F.
+    destruct (looks_at_nothing_else r (K r (or_introl eq_refl)) s now) as [Sb Sg].
+    { intros k. apply L. left. reflexivity. }
+    simpl in B. rewrite Sb in B. destruct (alone_equal _ _ _ _ _ B E) as (n1 & B' & E1).
+    destruct (IH s m1 vs' m' (apply_all (gives r now v) now) n1) as (n' & S & E'); auto.
+    { intros q I. apply K. right. exact I. }
+    { intros q k I Lk. rewrite (changes_nothing_else r (K r (or_introl eq_refl))).
+      - apply (L q); [right; exact I | exact Lk].
+      - intros C. exact (F q I k C Lk). }
+    exists n'. split; [|exact E']. simpl. rewrite Sg. econstructor; [exact B' | exact S].
+Qed.
+
+Lemma lane_is_serial : forall limit rs m s cs m' s' n,
+  (forall r, In r rs -> keeps_promise r) -> lane_is_apart rs ->
+  lane_runs limit rs (m, s) cs (m', s') -> uncut cs -> equal m n ->
+  exists vs n', serial_batch rs (n, s) vs (n', s') /\ map answer cs = map Some vs /\ equal m' n'.
+Proof.
+  intros limit rs m s cs m' s' n K A L U E.
+  inversion L as [m1 s1 cs1 m2 es R _ P E1 E2 E3]. subst m1 s1 cs1 m2 s'.
+  destruct (complete_run_is_serial limit (map (called s) rs) m cs m') as (vs & m1 & S & An & Em); auto.
+  { intros c I. apply in_map_iff in I as (r & <- & I). repeat split. }
+  { intros c I. apply in_map_iff in I as (r & <- & I). apply (touches_what_it_claims r (K r I)). }
+  destruct (snapshots_are_serial rs s m vs m1 s n K A (fun _ _ _ _ => eq_refl) S E) as (n' & B & En).
+  exists vs, n'. rewrite (merge_is_in_call_order _ _ s P), An. split; [exact B|]. split; [reflexivity|].
+  intros l. rewrite <- (Em l). apply En.
+Qed.
+
+Lemma map_nth_seq : forall {A} (xs : list A) d, map (fun i => nth i xs d) (seq 0 (length xs)) = xs.
+Proof.
+  induction xs as [|x xs IH]; intros d; [reflexivity|]. simpl. f_equal.
+  rewrite <- seq_shift, map_map. apply IH.
+Qed.
+
+(** Theorem (e).  Whatever the order of steps, of ends and of merges within a lane: the batch ends in the memory and in
+    the state of the serial run, and its reader has the results of the serial run in call order. *)
+Theorem batch_is_serial : forall limit lanes m s cs m' s' es,
+  (forall rs r, In rs lanes -> In r rs -> keeps_promise r) -> (forall rs, In rs lanes -> lane_is_apart rs) ->
+  batch_runs limit lanes (m, s) cs (m', s') -> uncut cs -> Permutation es (seq 0 (length cs)) ->
+  exists results serial,
+    serial_batch (concat lanes) (m, s) results (serial, s') /\ equal serial m' /\ reader cs es = map Some results.
+Proof.
+  intros limit lanes m s cs m' s' es K A B U P.
+  assert (G : forall n, equal m n -> exists vs n',
+    serial_batch (concat lanes) (n, s) vs (n', s') /\ map answer cs = map Some vs /\ equal m' n').
+  { remember (m, s) as w eqn:W. remember (m', s') as z eqn:Z. revert m s m' s' W Z. clear P.
+    induction B as [w|rs lanes w cs v ds u L B IH]; intros m s m' s' W Z n E; subst.
+    - injection Z as <- <-. exists [], n. split; [constructor|]. split; [reflexivity | exact E].
+    - destruct v as [m1 s1].
+      destruct (lane_is_serial limit rs m s cs m1 s1 n) as (vs & n1 & S & An & E1); auto.
+      { intros r I. apply (K rs); [left; reflexivity | exact I]. }
+      { apply A. left. reflexivity. }
+      { intros c I. apply U, in_or_app. left. exact I. }
+      destruct (IH (fun qs r I => K qs r (or_intror I)) (fun qs I => A qs (or_intror I))
+        (fun c I => U c (in_or_app _ _ _ (or_intror I))) m1 s1 m' s' eq_refl eq_refl n1 E1) as (us & n2 & T & Bn & E2).
+      exists (vs ++ us), n2. simpl. split; [eapply serial_batch_app; eassumption|].
+      split; [|exact E2]. rewrite !map_app. congruence. }
+  destruct (G m (fun _ => eq_refl)) as (vs & n & S & An & E). exists vs, n.
+  split; [exact S|]. split; [intros l; symmetry; apply E|].
+  unfold reader. rewrite (every_result_is_handed_over _ _ P), <- An.
+  rewrite <- (map_length answer cs). apply map_nth_seq.
+Qed.
+
+(** The runtime keeps lanes apart by claims: a key of the state is a location, and two calls whose claims on the state
+    conflict are in lanes of their own.  A claim on the root with its subtree is one on every key. *)
+Definition key (k : nat) : loc := [0; k].
+
+Definition on_the_state (c : claim) : bool := match resource c with [] => true | x :: _ => Nat.eqb x 0 end.
+
+Definition meet_in_the_state (r q : request) : bool :=
+  conflicts (filter on_the_state (asks r)) (filter on_the_state (asks q)).
+
+Lemma covered_on_the_state : forall cs m k, covered cs m (key k) -> covered (filter on_the_state cs) m (key k).
+Proof.
+  intros cs m k (c & I & H). exists c. split; [|exact H]. apply filter_In. split; [exact I|].
+  unfold allows, reaches in H. apply andb_true_iff in H as [H _]. unfold on_the_state.
+  destruct (resource c) as [|x xs]; [reflexivity|]. apply orb_true_iff in H as [H|H].
+  - apply same_true in H. injection H as -> _. reflexivity.
+  - apply andb_true_iff in H as [_ H]. simpl in H. now apply andb_true_iff in H as [H _].
+Qed.
+
+Theorem claims_keep_lanes_apart : forall rs,
+  (forall r k, In r rs -> looks r k -> covered (asks r) READ (key k)) ->
+  (forall r k, In r rs -> changes r k -> covered (asks r) WRITE (key k)) ->
+  ForallOrdPairs (fun r q => meet_in_the_state r q = false) rs -> lane_is_apart rs.
+Proof.
+  intros rs L C F. induction F as [|r rs F1 F IH]; [constructor|]. constructor.
+  - rewrite Forall_forall in *. intros q I k Ck Lk. specialize (F1 q I). unfold meet_in_the_state in F1.
+    rewrite (covered_conflicts _ _ WRITE READ (key k)) in F1; [discriminate | | | left; reflexivity].
+    + apply covered_on_the_state, C; [left; reflexivity | exact Ck].
+    + apply covered_on_the_state, L; [right; exact I | exact Lk].
+  - apply IH; intros q k I; [apply L | apply C]; right; exact I.
+Qed.
+
 (** * Counterexamples: what each hypothesis is needed for *)
 
 Lemma first : forall limit granted s t u,
@@ -1134,19 +1335,25 @@ Lemma increment_honest : honest may_write increment.
 Proof.
   assert (C : forall m, covered may_write m note).
   { intros m. exists (Claim note WRITE false). split; [left; reflexivity | destruct m; reflexivity]. }
-  simpl. auto.
+  repeat (constructor; auto).
 Qed.
 
 Lemma assign_honest : forall v, honest may_write (assign v).
 Proof.
-  intros v. split; [|exact I]. exists (Claim note WRITE false). split; [left; reflexivity | reflexivity].
+  intros v. repeat constructor. exists (Claim note WRITE false). split; [left; reflexivity | reflexivity].
 Qed.
+
+(** What the serial run of these calls leaves at [note]. *)
+Definition serially_note_is (v : nat) (cs : list call) : Prop :=
+  exists results serial, serial_run cs zero results serial /\ serial note = v.
+
+Ltac serial := do 2 eexists; split; [repeat econstructor | reflexivity].
 
 (** 1. Calls that touch what they do not claim: one of two increments is lost. *)
 Example unclaimed_updates_are_lost : exists cs m,
   run 2 in_call_order ([submitted [] increment; submitted [] increment], zero) (cs, m) /\
   complete cs /\ uncut cs /\
-  m note = 1 /\ snd (serial_run [submitted [] increment; submitted [] increment] zero) note = 2.
+  m note = 1 /\ serially_note_is 2 [submitted [] increment; submitted [] increment].
 Proof.
   do 2 eexists. split; [|split; [|split; [|split]]].
   - go start_0. { intros e []. }
@@ -1155,7 +1362,7 @@ Proof.
   - intros c [<-|[<-|[]]]; reflexivity.
   - intros c [<-|[<-|[]]]; discriminate.
   - reflexivity.
-  - reflexivity.
+  - serial.
 Qed.
 
 (** 2. A call that waits for nothing: the same, with honest claims. *)
@@ -1164,7 +1371,7 @@ Definition never_waits : gate := fun _ _ _ => True.
 Example without_tickets_updates_are_lost : exists cs m,
   run 2 never_waits ([submitted may_write increment; submitted may_write increment], zero) (cs, m) /\
   all_honest [submitted may_write increment; submitted may_write increment] /\ complete cs /\ uncut cs /\
-  m note = 1 /\ snd (serial_run [submitted may_write increment; submitted may_write increment] zero) note = 2.
+  m note = 1 /\ serially_note_is 2 [submitted may_write increment; submitted may_write increment].
 Proof.
   do 2 eexists. split; [|split; [|split; [|split; [|split]]]].
   - go start_0. go start_1.
@@ -1173,7 +1380,7 @@ Proof.
   - intros c [<-|[<-|[]]]; reflexivity.
   - intros c [<-|[<-|[]]]; discriminate.
   - reflexivity.
-  - reflexivity.
+  - serial.
 Qed.
 
 (** 3. A lock in place of tickets: no two conflicting calls run at once, but the later one may come first. *)
@@ -1183,7 +1390,7 @@ Definition locks : gate := fun earlier c later =>
 Example a_lock_has_no_order : exists cs m,
   run 2 locks ([submitted may_write (assign 1); submitted may_write (assign 2)], zero) (cs, m) /\
   all_honest [submitted may_write (assign 1); submitted may_write (assign 2)] /\ complete cs /\ uncut cs /\
-  m note = 1 /\ snd (serial_run [submitted may_write (assign 1); submitted may_write (assign 2)] zero) note = 2.
+  m note = 1 /\ serially_note_is 2 [submitted may_write (assign 1); submitted may_write (assign 2)].
 Proof.
   do 2 eexists. split; [|split; [|split; [|split; [|split]]]].
   - go start_1. { intros e [<-|[]] _; discriminate. }
@@ -1194,7 +1401,7 @@ Proof.
   - intros c [<-|[<-|[]]]; reflexivity.
   - intros c [<-|[<-|[]]]; discriminate.
   - reflexivity.
-  - reflexivity.
+  - serial.
 Qed.
 
 (** 4. Claims compared by name alone: a subtree and a file in it do not wait for each other. *)
@@ -1208,19 +1415,19 @@ Definition may_write_all : list claim := [Claim [] WRITE true].
 Example subtrees_have_to_be_seen : exists cs m,
   run 2 by_name ([submitted may_write_all (assign 1); submitted may_write (assign 2)], zero) (cs, m) /\
   all_honest [submitted may_write_all (assign 1); submitted may_write (assign 2)] /\ complete cs /\ uncut cs /\
-  m note = 1 /\ snd (serial_run [submitted may_write_all (assign 1); submitted may_write (assign 2)] zero) note = 2.
+  m note = 1 /\ serially_note_is 2 [submitted may_write_all (assign 1); submitted may_write (assign 2)].
 Proof.
   do 2 eexists. split; [|split; [|split; [|split; [|split]]]].
   - go start_1. { intros e [<-|[]] K; discriminate. }
     go access_1. go finish_1.
     go start_0. { intros e []. }
     go access_0. go finish_0. done.
-  - intros c [<-|[<-|[]]]; [|apply assign_honest]. split; [|exact I].
+  - intros c [<-|[<-|[]]]; [|apply assign_honest]. repeat constructor.
     exists (Claim [] WRITE true). split; [left; reflexivity | reflexivity].
   - intros c [<-|[<-|[]]]; reflexivity.
   - intros c [<-|[<-|[]]]; discriminate.
   - reflexivity.
-  - reflexivity.
+  - serial.
 Qed.
 
 (** 5. Reads that do not wait for writes: a call sees half of what an earlier one does. *)
@@ -1236,19 +1443,19 @@ Example readers_have_to_wait : exists cs m,
   run 2 writers_only ([submitted may_write (assign 1); submitted may_read look], zero) (cs, m) /\
   all_honest [submitted may_write (assign 1); submitted may_read look] /\ complete cs /\ uncut cs /\
   map answer cs = [Some 1; Some 0] /\
-  fst (serial_run [submitted may_write (assign 1); submitted may_read look] zero) = [1; 1].
+  exists serial, serial_run [submitted may_write (assign 1); submitted may_read look] zero [1; 1] serial.
 Proof.
   do 2 eexists. split; [|split; [|split; [|split; [|split]]]].
   - go start_1. { intros e [<-|[]] K; discriminate. }
     go access_1. go finish_1.
     go start_0. { intros e []. }
     go access_0. go finish_0. done.
-  - intros c [<-|[<-|[]]]; [apply assign_honest|]. split; [|intros v; exact I].
+  - intros c [<-|[<-|[]]]; [apply assign_honest|]. repeat constructor.
     exists (Claim note READ false). split; [left; reflexivity | reflexivity].
   - intros c [<-|[<-|[]]]; reflexivity.
   - intros c [<-|[<-|[]]]; discriminate.
   - reflexivity.
-  - reflexivity.
+  - eexists. repeat econstructor.
 Qed.
 
 (** Where every call waits, a batch goes on only by a start. *)
@@ -1315,7 +1522,7 @@ Inductive run_with_zombies (limit : nat) (granted : gate) : list call * memory -
 Example zombies_break_the_order : exists cs m,
   run_with_zombies 2 in_call_order
     ([submitted may_write increment; submitted may_write increment], zero) (cs, m) /\
-  complete cs /\ m note = 1 /\ snd (serial_run (map as_far_as_it_came cs) zero) note = 2.
+  complete cs /\ m note = 1 /\ serially_note_is 2 (map as_far_as_it_came cs).
 Proof.
   do 2 eexists. split; [|split; [|split]].
   - eapply One_more. { apply Lawful. eapply start_0; try reflexivity; [intros e [] | unfold running; simpl; lia]. }
@@ -1329,7 +1536,7 @@ Proof.
     apply Nothing_yet.
   - intros c [<-|[<-|[]]]; reflexivity.
   - reflexivity.
-  - reflexivity.
+  - serial.
 Qed.
 
 (** 9. Modifiers applied in the order of ends: that order decides. *)
@@ -1366,6 +1573,31 @@ Example reading_the_argument_is_serial :
   lane_run [add_one; add_one] zero_state 7 = 2 /\ serial_state [add_one; add_one] zero_state 7 = 2.
 Proof. split; reflexivity. Qed.
 
+(** 13. A program that never ends: its run has no end, unless it is cut. *)
+CoFixpoint look_for_ever : program := Read note (fun _ => look_for_ever).
+
+Lemma look_for_ever_reads : look_for_ever = Read note (fun _ => look_for_ever).
+Proof.
+  transitivity (match look_for_ever with Read l k => Read l k | p => p end); [now destruct look_for_ever | reflexivity].
+Qed.
+
+Lemma running_for_ever : forall s, Acc later_than s -> forall c m, s = ([c], m) -> at_ c = Running ->
+  left c <> look_for_ever.
+Proof.
+  intros s A. induction A as [s _ IH]. intros c m -> R L.
+  refine (IH ([advanced c look_for_ever], m) _ (advanced c look_for_ever) m eq_refl eq_refl eq_refl).
+  exists 1, in_call_order. apply (Access 1 in_call_order [] c []); [exact R | |]; rewrite L.
+  - intros r. rewrite look_for_ever_reads. discriminate.
+  - transitivity (one (Read note (fun _ => look_for_ever)) m); [now rewrite <- look_for_ever_reads | reflexivity].
+Qed.
+
+Example a_tool_may_never_end : forall m, ~ Acc later_than ([submitted may_read look_for_ever], m).
+Proof.
+  intros m A. refine (running_for_ever ([started (submitted may_read look_for_ever)], m) _ _ m eq_refl eq_refl eq_refl).
+  apply (Acc_inv A). exists 1, in_call_order. apply (Start 1 in_call_order [] _ []); [reflexivity | intros e [] |].
+  unfold running. simpl. lia.
+Qed.
+
 (** * No axiom *)
 
 Print Assumptions every_run_is_serial.
@@ -1381,3 +1613,5 @@ Print Assumptions merge_is_serial.
 Print Assumptions results_are_in_call_order.
 Print Assumptions results_are_not_taken_back.
 Print Assumptions every_result_is_handed_over.
+Print Assumptions batch_is_serial.
+Print Assumptions claims_keep_lanes_apart.

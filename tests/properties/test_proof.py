@@ -44,6 +44,8 @@ THEOREMS = (
     "results_are_in_call_order",
     "results_are_not_taken_back",
     "every_result_is_handed_over",
+    "batch_is_serial",
+    "claims_keep_lanes_apart",
 )
 
 #: Wrong runtimes, and the theorem for which their traces are refused.
