@@ -35,11 +35,17 @@ def _sliders() -> view.Page:
     return view.slider(found, title="Lost update")
 
 
+def _positions() -> view.Page:
+    found = [sim.run(traces.lost_update, sim.Choices(choices), details=True) for choices in ([], [0, 1])]
+    return view.slider(found, axes={"schedule": ["in turn", "at once"]}, title="Lost update")
+
+
 PAGES: dict[str, Callable[[], view.Page]] = {
     "a failure beside what passes": _compared,
     "a deadlock": _deadlock,
     "a batch": lambda: view.show(traces.recorded("batch")),
     "sliders": _sliders,
+    "positions": _positions,
 }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
+import trio
 
+import toolrt
 from tests.view import _traces as traces
 from tests.view.conftest import Open
 from toolrt import sim, view
@@ -145,3 +148,95 @@ def test_too_many_are_refused_and_names_have_to_fit(monkeypatch: pytest.MonkeyPa
         view.slider([execution] * 2)
     with pytest.raises(DefinitionRefused, match="1 texts"):
         view.slider([execution], names=["a", "b"])
+
+
+# ---------------------------------------------------------------------- a slider for each thing that is moved
+
+AXES: dict[str, list[Any]] = {"slots": [1, 2, 4], "lanes": [toolrt.parallel, toolrt.serial]}
+
+
+def _looks(slots: int, lanes: Any) -> sim.Execution:
+    """Four calls of a second each, in so many slots."""
+
+    @toolrt.tool(safe=True, schema=None)
+    async def look(ctx: toolrt.ToolContext, what: str) -> str:
+        await trio.sleep(1)
+        return f"saw <b>{what}</b>"
+
+    async def program() -> dict[str, Any]:
+        calls = [toolrt.ToolCall(what, "look", {"what": what}) for what in ("door", "roof", "floor", "wall")]
+        await toolrt.Runtime(toolrt.Registry([look]), lanes, slots).run(calls)
+        return {"makespan": trio.current_time(), "<i>kind</i>": f"<b>{slots}</b>"}
+
+    return sim.run(program)
+
+
+@pytest.fixture(scope="module")
+def moved() -> view.Page:
+    """A page with a slider over slots and one over lanes."""
+    return view.slider([_looks(*at) for at in product(*AXES.values())], axes=AXES, title="<u>Looks</u>")
+
+
+def test_positions_show_what_was_run_there(opened: Open, moved: view.Page) -> None:
+    """The values, those before the move, and the picture; what a program gave is text."""
+    tab = opened(moved)
+    assert repr(moved) == "<Page '<u>Looks</u>': 6 positions>"
+    rows = tab.locator("#values tr")
+    assert rows.nth(0).inner_text().split() == ["makespan", "4"]
+    tab.focus("#axis0")
+    tab.keyboard.press("ArrowRight")
+    assert rows.nth(0).inner_text().split() == ["makespan", "2", "4"]
+    assert rows.nth(1).inner_text().split() == ["<i>kind</i>", "<b>2</b>", "<b>1</b>"]
+    assert tab.inner_text("#along") == "along slots"
+    assert tab.get_attribute("#picture", "alt") == "<u>Looks</u>, at slots 2, lanes parallel"
+    assert tab.evaluate("document.getElementById('picture').naturalWidth") > 500
+    tab.focus("#axis1")
+    tab.keyboard.press("ArrowRight")
+    assert rows.nth(0).inner_text().split() == ["makespan", "4", "2"]
+    assert tab.get_attribute("#axis1", "aria-valuetext") == "serial"
+    assert (
+        tab.locator("main *").evaluate_all("all => all.some((one) => ['B', 'I', 'U'].includes(one.tagName))") is False
+    )
+
+
+def test_bars_stand_along_the_slider_that_moved(opened: Open, moved: view.Page) -> None:
+    """One for each of its positions, as high as the value there; where the reader stands it is marked."""
+    tab = opened(moved, width=420)
+    tab.focus("#axis0")
+    tab.keyboard.press("End")
+    bars = tab.locator("#values rect")
+    assert [float(height) for height in bars.evaluate_all("all => all.map((one) => one.getAttribute('height'))")] == [
+        26,
+        13,
+        6.5,
+    ]
+    assert bars.nth(2).get_attribute("class") == "bar here"
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_pictures_at_positions_have_one_scale(moved: view.Page) -> None:
+    """The line of the quickest is as long as that of the slowest: a second is as long in each."""
+    assert moved.html.count("4 s\\u003c/text") == 6
+
+
+def test_execution_that_gives_no_mapping_shows_how_it_ended(opened: Open) -> None:
+    """So does one that fails; a program without calls is drawn by its tasks."""
+
+    async def fails() -> None:
+        raise ValueError("no")
+
+    found = [sim.run(traces.lost_update, sim.Choices()), sim.run(fails)]
+    tab = opened(view.slider(found, axes={"program": ["adds", "fails"]}))
+    assert tab.locator("#values tr").inner_text().split() == ["it", "ends", "in", "2"]
+    tab.focus("#axis0")
+    tab.keyboard.press("ArrowRight")
+    assert "ValueError" in tab.locator("#values td").first.inner_text()
+
+
+@pytest.mark.parametrize("axes", [{}, {"slots": []}, {"slots": [1, 2]}, 3])
+def test_positions_that_do_not_fit_are_refused(axes: Any) -> None:
+    """There is one execution for each combination."""
+    with pytest.raises(DefinitionRefused, match=r"slider\((source, )?axes\)"):
+        view.slider([sim.run(traces.lost_update)], axes=axes)
+    with pytest.raises(DefinitionRefused, match="at most 200"):
+        view.slider([sim.run(traces.lost_update)] * 201, axes={"n": range(201)})

@@ -77,18 +77,21 @@ def direct_waits(call: DrawnCall, batch: DrawnBatch) -> list[int]:
 class Ruler:
     """Where on a line of some length an event is.
 
+    Args:
+        seconds: how long the line is on a scale of time, at least; so several pictures have one scale.
+
     Raises:
         DefinitionRefused: the scale is neither "order" nor "time".
     """
 
-    def __init__(self, trace: Trace, length: float, scale: Scale) -> None:
+    def __init__(self, trace: Trace, length: float, scale: Scale, seconds: float = 0.0) -> None:
         if scale not in ("order", "time"):
             raise DefinitionRefused("scale", '"order" or "time"', scale)
         self._events = trace.events
         self._length = length
         self._by_time = scale == "time"
         self._from = trace.events[0].time if trace.events else 0.0
-        self._span = (trace.events[-1].time - self._from if trace.events else 0.0) or 1.0
+        self._span = max(trace.events[-1].time - self._from if trace.events else 0.0, seconds) or 1.0
         self._last = max(1, len(trace.events) - 1)
 
     def at(self, seq: int) -> float:

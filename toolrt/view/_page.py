@@ -41,6 +41,7 @@ _PAGE = (
 _PLAY = ("base.js", "progress.js", "words.js", "tree.js", "play.js")
 _GALLERY = ("base.js", "progress.js", "gallery.js")
 _SLIDER = ("base.js", "slider.js")
+_POSITIONS = ("base.js", "positions.js")
 
 #: What ends a script block, begins a comment or a tag, or is no line break in JSON but one in JavaScript.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -65,6 +66,11 @@ def gallery_of(document: Mapping[str, Any], title: str) -> str:
 def slider_of(document: Mapping[str, Any], title: str) -> str:
     """Give the page with a slider over schedules."""
     return _filled("slider.html", _SLIDER, one_line(title, 200), document)
+
+
+def positions_page(document: Mapping[str, Any], title: str) -> str:
+    """Give the page with a slider for each thing that is moved."""
+    return _filled("positions.html", _POSITIONS, one_line(title, 200), document, style=("page.css", "positions.css"))
 
 
 def _filled(

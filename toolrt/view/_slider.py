@@ -15,7 +15,8 @@ from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Step, Trace, plain, stable_text
 from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text
-from toolrt.view._page import slider_of
+from toolrt.view._page import positions_page, slider_of
+from toolrt.view._positions import positions_of
 from toolrt.view._short import one_line, short_text
 from toolrt.view._show import Page
 from toolrt.view._source import HasTrace, trace_of
@@ -29,9 +30,13 @@ def slider(
     *,
     wrong: Callable[[Any], object] | None = None,
     names: Sequence[str] | None = None,
+    axes: Mapping[str, Sequence[object]] | None = None,
     title: str = "Schedules",
 ) -> Page:
     """Give a page with two sliders: one over schedules of a program, one over the steps of each.
+
+    With `axes` it has a slider for each of them instead, and shows the picture and the values of the execution at that
+    position.  All executions have run beforehand, one for each position: the page runs nothing.
 
     A notebook shows it as the value of a cell.  It needs no kernel, no widget package and no network, so it also works
     in an exported notebook and as a file.
@@ -40,6 +45,9 @@ def slider(
         source: executions or traces of one program, one or more: all that an exploration ran, or a few.
         wrong: says of one of them whether it went wrong; None: it did when it has an error, or is a failure.
         names: what they are called, one for each; None: they are numbered.
+        axes: what is moved, by name, each with its positions.  `source` has an execution for each combination, in the
+            order of `itertools.product`.  An execution whose value is a mapping shows its entries; the pictures of
+            calls have one scale.
         title: the page's heading.
 
     Returns:
@@ -47,7 +55,7 @@ def slider(
 
     Raises:
         DefinitionRefused: something has no trace or no steps, there is nothing to show, there are more than 2,000
-            schedules or 200,000 steps, or there are not as many names.
+            schedules or 200,000 steps (200 executions with `axes`), or there are not as many names or positions.
 
     Checkpoint: never.
 
@@ -63,6 +71,9 @@ def slider(
         raise DefinitionRefused("slider(source)", "executions or traces, one or more", source)
     given = list(source)
     traces = [trace_of(one, "slider(source)") for one in given]
+    if axes is not None:
+        document = positions_of(given, traces, axes, title)
+        return Page(lambda: positions_page(document, title), title, counted(len(traces), "position"))
     if not 1 <= len(traces) <= _MOST_SCHEDULES:
         raise DefinitionRefused("slider(source)", f"1 to {_MOST_SCHEDULES:,} executions", f"{len(traces):,} of them")
     steps = sum(len(trace.steps) for trace in traces)

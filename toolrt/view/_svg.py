@@ -9,11 +9,11 @@ Limits.  A picture has at most a thousand rows; it says how many more there are.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from toolrt.events import CallSubmitted
-from toolrt.trace import Trace
+from toolrt.trace import Trace, stable_text
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._chart import By, CallGroup, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
 from toolrt.view._columns import column_of, columns_of, done_in, preempts, titles_of
@@ -25,6 +25,9 @@ _MOST_ROWS = 1_000
 _ROW = 22
 _LABEL = 250
 _BARS = 620
+_MARGIN = 110
+#: How wide a letter is, about.
+_LETTER = 6.4
 _COLUMN = 176
 _GAP = 18
 
@@ -81,8 +84,23 @@ def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order
     """
     trace = trace_of(source, "svg(source)")
     has_calls = bool(trace.of_kind(CallSubmitted))
-    drawing = _calls(trace, scale) if checked_by(by, trace, has_calls) == "calls" else _tasks(trace)
-    width, height, *lines = drawing
+    drawn = _calls(Ruler(trace, _BARS, scale), trace) if checked_by(by, trace, has_calls) == "calls" else _tasks(trace)
+    return _picture(drawn, title)
+
+
+def timelines(traces: Sequence[Trace], title: str) -> list[Svg]:
+    """Draw each of `traces`, those with calls on one scale: a second is as long in every picture."""
+    longest = max((trace.events[-1].time - trace.events[0].time for trace in traces if trace.events), default=0.0)
+    return [
+        _picture(_calls(Ruler(trace, _BARS, "time", longest), trace), title)
+        if trace.of_kind(CallSubmitted)
+        else _picture(_tasks(trace), title)
+        for trace in traces
+    ]
+
+
+def _picture(drawn: list[str], title: str) -> Svg:
+    width, height, *lines = drawn
     title = one_line(title, 200)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
@@ -104,8 +122,7 @@ def _text(x: float, y: float, text: str, kind: str = "t") -> str:
 # ---------------------------------------------------------------------- calls
 
 
-def _calls(trace: Trace, scale: Scale) -> list[str]:
-    ruler = Ruler(trace, _BARS, scale)
+def _calls(ruler: Ruler, trace: Trace) -> list[str]:
     lines: list[str] = []
     row = 0
     left_out = 0
@@ -131,7 +148,7 @@ def _calls(trace: Trace, scale: Scale) -> list[str]:
     if left_out:
         lines.append(_text(6, _middle(row) + 4, f"{left_out:,} more calls are not shown", "t s"))
         row += 1
-    return [str(_LABEL + _BARS + 110), str(row * _ROW + 8), *lines]
+    return [str(_LABEL + _BARS + _MARGIN), str(row * _ROW + 8), *lines]
 
 
 def _middle(row: int) -> float:
@@ -140,7 +157,7 @@ def _middle(row: int) -> float:
 
 def _group(group: CallGroup, row: int, ruler: Ruler, last: int) -> Iterator[str]:
     y = _middle(row)
-    yield f'<path class="line" d="M0 {_number(y - _ROW / 2)}H{_LABEL + _BARS + 110}"/>'
+    yield f'<path class="line" d="M0 {_number(y - _ROW / 2)}H{_LABEL + _BARS + _MARGIN}"/>'
     yield _text(6, y + 4, group.label, "t b")
     if group.lane is not None:
         start = _LABEL + ruler.at(group.lane.started)
@@ -166,7 +183,16 @@ def _call(call: DrawnCall, row: int, ruler: Ruler) -> Iterator[str]:
             yield f'<rect class="{span.phase}" x="{x}" y="{top}" width="{width}" height="{size}" rx="2">{title}</rect>'
     for seq, _ in call.progress:
         yield f'<path class="progress" d="M{_number(_LABEL + ruler.at(seq))} {_number(y - 7)}v14"/>'
-    yield _text(end + 5, y + 4, call.outcome or "no result", "t" if call.outcome == "ok" else "t b")
+    # What it gave stands behind its outcome, as far as there is room.
+    told, room = _ended(call), int((_LABEL + _BARS + _MARGIN - end - 5) / _LETTER)
+    yield _text(end + 5, y + 4, one_line(told, max(room, 9)), "t" if call.outcome == "ok" else "t b")
+
+
+def _ended(call: DrawnCall) -> str:
+    gave = call.content if call.error is None else call.error
+    if call.outcome is None or gave is None:
+        return call.outcome or "no result"
+    return f"{call.outcome}: {gave if isinstance(gave, str) else stable_text(gave)}"
 
 
 def _waits(batch: DrawnBatch, rows: dict[tuple[str, int], int], ruler: Ruler) -> Iterator[str]:

@@ -63,6 +63,8 @@ class Ran:
     makespan: float
     #: When each call started and ended, in call order.
     times: tuple[tuple[float, float], ...]
+    #: What was run, to be drawn; its value has the makespan, the critical path and the serial sum, in seconds.
+    execution: sim.Execution = attrs.field(repr=False, eq=False)
 
     def overlapping(self, calls: Sequence[TimedCall]) -> list[tuple[int, int]]:
         """The pairs of conflicting calls of which the later one started before the earlier one had ended."""
@@ -172,9 +174,11 @@ def ran_under(
 
     Checkpoint: never; call it outside Trio.
     """
+    ran: list[_Things] = []
 
-    async def program() -> tuple[float, _Things]:
+    async def program() -> dict[str, float]:
         things = _Things(calls)
+        ran.append(things)
         began = trio.current_time()
         if policy is None:
             await _at_once(things, len(calls), limit)
@@ -182,19 +186,22 @@ def ran_under(
             tools = things.tools()
             runtime = Runtime(Registry(tools), policy, limit)
             await runtime.run([ToolCall(str(at), tool.name, {}) for at, tool in enumerate(tools)])
-        return trio.current_time() - began, things
+        return {
+            "makespan": trio.current_time() - began,
+            "critical path": critical_path(calls),
+            "serial sum": sum(call.seconds for call in calls),
+        }
 
     execution = sim.run(program, step_limit=_STEPS)
     if execution.error is not None:
         raise InternalError(f"a workload ended by {execution.error!r}") from execution.error
-    seconds, things = execution.value
     if policy is None:
-        times = {at: (start, end) for at, start, end in things.ran}
+        times = {at: (start, end) for at, start, end in ran[0].ran}
     else:
         started, ended = execution.trace.of_kind(CallStarted.kind), execution.trace.of_kind(CallEnded.kind)
         ends = {event.fields["call"]: event.time for event in ended}
         times = {event.fields["call"]: (event.time, ends[event.fields["call"]]) for event in started}
-    return Ran(seconds, tuple(times[at] for at in sorted(times)))
+    return Ran(execution.value["makespan"], tuple(times[at] for at in sorted(times)), execution)
 
 
 async def _at_once(things: _Things, count: int, limit: int | None) -> None:
