@@ -6,7 +6,9 @@ shipped examples, too, a mutant meets only those that run its function.
 
 from __future__ import annotations
 
+import gc
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,9 +29,31 @@ from tests.order.test_slots import test_free_slots_go_to_the_outermost_lane_firs
 from tests.order.test_slots import test_slots_are_counted as slots
 from tests.order.test_tickets import test_tables_belong_to_one_run_of_an_event_loop_at_a_time as tenure
 from tests.order.test_tickets import test_tickets_wait_for_earlier_conflicts_and_nothing_else as tickets
+from tests.properties.test_approvals import test_call_does_what_was_approved_and_no_more as approved
 from tests.properties.test_concurrent_batches import test_laws_hold_for_batches_that_share_a_workspace as two_batches
+from tests.properties.test_how_calls_end import test_each_call_ends_as_what_came_first_says as ends
+from tests.properties.test_left_open import (
+    test_answer_is_looked_through_five_deep_and_for_a_thousand_values as looked_through,
+)
+from tests.properties.test_left_open import test_answer_that_is_not_a_value_is_refused as answers
+from tests.properties.test_left_open import (
+    test_scope_of_another_call_that_a_tool_leaves_is_its_own_error as scope_of_another,
+)
+from tests.properties.test_left_open import test_what_is_left_open_is_closed_and_said as left_open
+from tests.properties.test_owners import test_undeclared_is_alone_within_its_owner_and_claims_order_all as owners
 from tests.properties.test_proof import refused
+from tests.properties.test_root_claims import test_same_as_serial_where_calls_claim_everything as root_claims
+from tests.properties.test_serial_oracle import (
+    test_claims_on_everything_end_as_one_call_after_the_other as as_one_after_the_other,
+)
+from tests.properties.test_threads import (
+    test_call_in_a_thread_ends_as_its_thread_does_unless_it_was_seen as in_threads,
+)
 from tests.properties.test_tool_context import test_events_keep_law_8_under_every_schedule as events_in_order
+from tests.properties.test_what_a_call_lends import test_calls_inside_have_what_the_call_has_and_no_more as lent
+from tests.properties.test_what_a_call_lends import test_no_call_inside_outlives_the_call as no_child_outlives
+from tests.properties.test_what_a_call_lends import test_sub_batches_are_nested_so_deep_and_no_deeper as nested
+from tests.runtime.test_results_are_bounded import test_bound_holds_for_every_value as bounded
 from toolrt.invariants import check
 from toolrt.testing import shipped_examples, simulate
 from toolrt.testing._mutation_score import Example, drawn
@@ -50,6 +74,17 @@ class Judge:
     name: str
     #: Raises where the property does not hold.
     run: Callable[[], object]
+
+
+@attrs.frozen
+class Asked:
+    """A judge or an example, with what it did on the code as it is."""
+
+    what: Any
+    #: The functions that it ran.
+    runs: set[Place]
+    #: How much processor time it took.
+    seconds: float
 
 
 def _settings(examples: int, **more: Any) -> settings:
@@ -78,7 +113,7 @@ def _of(test: Any, examples: int) -> Judge:
     return Judge(test.__name__.removeprefix("test_"), run)
 
 
-#: Those that need no runtime; then, behind the shipped examples, those that do.
+#: Those that need no runtime.
 JUDGES = (
     _of(slots, 60),
     _of(free_slots, 30),
@@ -89,13 +124,31 @@ JUDGES = (
     _of(lanes, 100),
     _of(circles, 200),
     _of(tenure, 100),
-    _of(tickets, 500),
-    _of(machine, 500),
+    _of(tickets, 250),
+    _of(machine, 250),
     Judge("long_lane", long_lane),
 )
+#: Those of what a runtime does beside ordering calls.
+SHELL = (
+    _of(answers, 60),
+    _of(looked_through, 40),
+    _of(left_open, 40),
+    _of(scope_of_another, 20),
+    _of(ends, 60),
+    _of(in_threads, 40),
+    _of(approved, 80),
+    _of(lent, 30),
+    _of(no_child_outlives, 30),
+    _of(nested, 4),
+    _of(root_claims, 40),
+    _of(as_one_after_the_other, 40),
+)
+#: Behind the shipped examples.
 LATE = (
     _of(events_in_order, 20),
     _of(two_batches, 40),
+    _of(bounded, 10),
+    _of(owners, 8),
 )
 
 
@@ -136,32 +189,30 @@ class Bench:
     """The judges, and which functions each of them runs."""
 
     #: In the order in which they are asked; the shipped examples stand between the two.
-    early: list[tuple[Judge, set[Place]]]
-    examples: list[tuple[Example, set[Place]]]
-    late: list[tuple[Judge, set[Place]]]
+    early: list[Asked]
+    examples: list[Asked]
+    late: list[Asked]
 
-    def judge(self, mutant: CodeMutant, begins: Callable[[], object] = lambda: None) -> tuple[int, str] | None:
+    def judge(self, mutant: CodeMutant, begins: Callable[[float], object] = float) -> tuple[int, str] | None:
         """Who kills the mutant, which is applied: its name, and of the shipped examples the number; None: none does.
 
         Args:
-            begins: called before each test and each example.
+            begins: called before each test and each example, with the seconds that it took on the code as it is.
         """
         mine = place(mutant.code)
-        for judges in (self.early, None, self.late):
-            if judges is None:
-                for number, (example, runs) in enumerate(self.examples, 1):
-                    if mine in runs:
-                        begins()
-                        if laws := tripped(example):
-                            return number, laws[0]
+        numbered = list(enumerate(self.examples, 1))
+        for number, asked in [*((0, one) for one in self.early), *numbered, *((0, one) for one in self.late)]:
+            if mine not in asked.runs:
                 continue
-            for judge, runs in judges:
-                if mine in runs:
-                    begins()
-                    try:
-                        judge.run()
-                    except Exception:
-                        return 0, judge.name
+            begins(asked.seconds)
+            if number:
+                if laws := tripped(asked.what):
+                    return number, laws[0]
+                continue
+            try:
+                asked.what.run()
+            except Exception:
+                return 0, asked.what.name
         return None
 
 
@@ -170,15 +221,18 @@ def bench(seed: int, count: int, judges: Sequence[Judge] = JUDGES, late: Sequenc
 
     Examples on which a law trips are left out.
     """
-    found: list[tuple[Example, set[Place]]] = []
+    gc.collect()
+    gc.freeze()  # closing what is left open looks at all that is there
+    found: list[Asked] = []
 
     def visit(example: Example) -> bool:
         if example[0].has_oracle:
             example[0].serial()
         with _noted() as runs:
+            began = time.process_time()
             laws = tripped(example)
         if not laws:
-            found.append((example, runs))
+            found.append(Asked(example, runs, time.process_time() - began))
         return True
 
     if count:
@@ -186,10 +240,11 @@ def bench(seed: int, count: int, judges: Sequence[Judge] = JUDGES, late: Sequenc
     return Bench(_asked(judges), found, _asked(late))
 
 
-def _asked(judges: Sequence[Judge]) -> list[tuple[Judge, set[Place]]]:
+def _asked(judges: Sequence[Judge]) -> list[Asked]:
     found = []
     for judge in judges:
+        began = time.process_time()
         with _noted() as runs:
             judge.run()
-        found.append((judge, runs))
+        found.append(Asked(judge, runs, time.process_time() - began))
     return found

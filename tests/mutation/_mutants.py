@@ -24,7 +24,7 @@ from functools import cache, cached_property, partial
 
 import attrs
 
-__all__ = ["CodeMutant", "Place", "applied_code", "mutants_of", "place"]
+__all__ = ["CodeMutant", "Place", "applied_code", "functions_by_place", "mutants_of", "place"]
 
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -226,7 +226,7 @@ def place(code: types.CodeType) -> Place:
 
 
 @cache
-def _functions() -> dict[Place, list[types.FunctionType]]:
+def functions_by_place() -> dict[Place, list[types.FunctionType]]:
     """Every function that lives now, by the place where it is written."""
     found: dict[Place, list[types.FunctionType]] = {}
     gc.unfreeze()  # what is frozen is not among the objects
@@ -243,7 +243,7 @@ def applied_code(mutant: CodeMutant) -> Iterator[None]:
     Raises:
         LookupError: no function has it, or the change takes a variable of an outer function away.
     """
-    functions = _functions().get(place(mutant.code), [])
+    functions = functions_by_place().get(place(mutant.code), [])
     if not functions:
         raise LookupError(f"no function is {mutant.function} of {mutant.module}")
     before = [(one, one.__code__) for one in functions]

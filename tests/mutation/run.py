@@ -7,6 +7,7 @@
     python -m tests.mutation.run --only _slots      modules whose name ends so
     python -m tests.mutation.run --only _run --add  the same, added to what is kept of other modules
     python -m tests.mutation.run --survivors        those alone that survived the run that is kept
+    python -m tests.mutation.run --resume FILE      go on with a run that was stopped: FILE has who killed which mutant
 
 One process runs each property test and the shipped examples once, on the code as it is, and notes which functions they
 run.  Then each mutant gets a process of its own, forked from that one, so that what it breaks stays there.  A mutant is
@@ -16,6 +17,7 @@ killed by the first property that does not hold, or when one of them takes too m
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import signal
@@ -28,8 +30,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.mutation._judges import EXAMPLES, JUDGES, Bench, bench
-from tests.mutation._mutants import CodeMutant, applied_code, mutants_of
+from tests.mutation._judges import EXAMPLES, JUDGES, SHELL, Bench, bench
+from tests.mutation._mutants import CodeMutant, applied_code, functions_by_place, mutants_of
 
 __all__ = ["KEPT", "MODULES", "REASONS", "judged"]
 
@@ -42,14 +44,22 @@ MODULES = (
     *(f"toolrt.order._{name}" for name in ("record", "states", "stale", "circle", "partition")),
     *(f"toolrt.runtime._{name}" for name in ("run", "execution", "reader", "approval", "lease", "left_open")),
 )
-#: Seconds of processor time that one property test, or one example, may take.
-_PATIENCE = 8
+#: Seconds of processor time that one property test, or one example, may take beyond five times what it took at first.
+_PATIENCE = 1
+#: Seconds until one that waits for what never comes has taken too long.
+_WAITS = 40
+
+
+def _begins(seconds: float) -> None:
+    """Let this process end where the next test, which took so many seconds at first, takes too long."""
+    signal.setitimer(signal.ITIMER_PROF, _PATIENCE + 5 * seconds)
+    signal.setitimer(signal.ITIMER_REAL, _WAITS)
 
 
 def judge(mutant: CodeMutant, judges: Bench) -> tuple[int, str] | None:
     """Give who kills the mutant; None: none does.  The process ends where one takes too long."""
     with applied_code(mutant):
-        return judges.judge(mutant, lambda: signal.setitimer(signal.ITIMER_PROF, _PATIENCE))
+        return judges.judge(mutant, _begins)
 
 
 def _fork(mutant: CodeMutant, judges: Bench) -> tuple[int, int]:
@@ -62,7 +72,8 @@ def _fork(mutant: CodeMutant, judges: Bench) -> tuple[int, int]:
     code = 1
     try:
         os.close(reads)
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        for ends in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(ends, signal.SIG_DFL)
         sys.unraisablehook = lambda unraisable: None
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
@@ -78,6 +89,8 @@ def _fork(mutant: CodeMutant, judges: Bench) -> tuple[int, int]:
 
 def judged(mutants: Sequence[CodeMutant], judges: Bench, jobs: int) -> Iterator[tuple[CodeMutant, Any]]:
     """Give each mutant with its answer; a text says why it was not tried."""
+    functions_by_place()
+    gc.freeze()  # else each process would go through all that is there, and copy it
     left = list(reversed(mutants))
     running: dict[int, tuple[CodeMutant, int]] = {}
     while left or running:
@@ -97,6 +110,28 @@ def _kept() -> dict[str, Any]:
     return found
 
 
+def resumed(file: Path | None) -> dict[str, Any]:
+    """Give who killed each mutant in an earlier run, which a line of `file` tells for each; None: none did."""
+    if file is None or not file.exists():
+        return {}
+    return dict(json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+
+
+def _with_resumed(
+    answers: Iterator[tuple[CodeMutant, Any]], before: list[tuple[CodeMutant, Any]], file: Path | None
+) -> Iterator[tuple[CodeMutant, Any]]:
+    """Give the answers of an earlier run, then the new ones, each of which is added to `file`."""
+    yield from before
+    if file is None:
+        yield from answers
+        return
+    with file.open("a", encoding="utf-8") as opened:
+        for mutant, answer in answers:
+            if not isinstance(answer, str):
+                print(json.dumps([mutant.name, answer]), file=opened, flush=True)
+            yield mutant, answer
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge, print the survivors, and give the exit code: 1 when one survives that no reason is kept for."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation.run")
@@ -106,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append")
+    parser.add_argument("--resume", type=Path)
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--add", action="store_true")
@@ -115,17 +151,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutants = [one for module in modules for one in mutants_of(module)]
     chosen = mutants[:: asked.every]
     if asked.survivors:
-        again = set(_kept()["survivors"])
-        chosen = [one for one in mutants if one.name in again]
+        lived = set(_kept()["survivors"])
+        chosen = [one for one in mutants if one.name in lived]
     Random(asked.seed).shuffle(chosen)  # so that a run that ends early is an even sample
-    early = JUDGES if any(".order." in module for module in modules) else ()
-    judges = bench(asked.seed, asked.examples, early)
+    order = JUDGES if any(".order." in module for module in modules) else ()
+    judges = bench(asked.seed, asked.examples, order + SHELL)
     print(f"{len(chosen)} of {len(mutants)} mutants, {len(judges.examples)} examples", flush=True)
     reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
     rows: dict[str, dict[str, int]] = {one: {"tried": 0, "killed": 0} for one in modules}
     survivors: list[str] = []
     killers: Counter[str] = Counter()
-    for mutant, answer in judged(chosen, judges, asked.jobs):
+    known = resumed(asked.resume)
+    before = [(one, known[one.name]) for one in chosen if known.get(one.name) is not None]
+    # One that survived is judged again, last: a judge may have come since.
+    again = [one for one in chosen if one.name in known and known[one.name] is None]
+    answers = judged([one for one in chosen if one.name not in known] + again, judges, asked.jobs)
+    for mutant, answer in _with_resumed(answers, before, asked.resume):
         if isinstance(answer, str):
             print(f"not tried: {answer}")
             continue
@@ -149,16 +190,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{killed} of {tried} killed, {equivalent} equivalent: {score:.1%} of the others, in {seconds:,.0f} s")
     if asked.write or asked.add:
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        before = _kept() if asked.add else {"mutants": 0, "seconds": 0, "modules": {}, "killers": {}, "survivors": []}
+        kept_before = (
+            _kept() if asked.add else {"mutants": 0, "seconds": 0, "modules": {}, "killers": {}, "survivors": []}
+        )
         kept = {
             "commit": commit.stdout.strip(),
-            "mutants": before["mutants"] + len(mutants),
+            "mutants": kept_before["mutants"] + len(mutants),
             "examples": len(judges.examples),
             "seed": asked.seed,
-            "seconds": before["seconds"] + round(seconds),
-            "modules": {**before["modules"], **rows},
-            "killers": dict((Counter(before["killers"]) + killers).most_common()),
-            "survivors": sorted([*before["survivors"], *survivors]),
+            "seconds": kept_before["seconds"] + round(seconds),
+            "modules": {**kept_before["modules"], **rows},
+            "killers": dict((Counter(kept_before["killers"]) + killers).most_common()),
+            "survivors": sorted([*kept_before["survivors"], *survivors]),
         }
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 1 if len(survivors) > equivalent else 0
