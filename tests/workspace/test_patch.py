@@ -2,7 +2,9 @@ r"""Reading unified diffs, and making the text they speak of."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests._profile import FULL
 from toolrt.workspace import FileProblem
-from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
+from toolrt.workspace.tools._hunks import FilePatch, patched
+from toolrt.workspace.tools._patch import parsed_patch
 
 
 def apply(text, *lines, path="a"):
@@ -87,11 +90,17 @@ def test_names_in_quotes_are_unquoted():
         (["--- a/x", "+++ b/x"], "a hunk"),
         (["--- a/x", "+++ b/y", "@@ -1 +1 @@", "-x", "+y"], "one name on both lines"),
         (["--- /dev/null", "+++ /dev/null"], "a file's name"),
-        (["--- a/x", "+++ b/x", "@@ what @@"], "a hunk's header"),
-        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y"], "the hunk at patch line 3 to go on"),
-        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y", "@@ -9 +9 @@"], "the hunk at patch line 3 to go on"),
-        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y", "+z"], "the hunk at patch line 3 to go on"),
-        (["--- a/x", "+++ b/x", "@@ -1 +1 @@", "-x", "+y", " z"], "the end of the hunk at patch line 3"),
+        (["--- a/x", "+++ b/x", "@@ what @@"], "a hunk with lines"),
+        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y", "@@ -9 +9 @@"], "a hunk with lines"),
+        (["--- a/x", "+++ b/x", "@@ -1 +1 @@", "-x", "+y", "And also:", "+z"], "the end of the hunk at patch line 3"),
+        (["*** Update File: x", "@@", " x"], "a hunk with lines"),
+        (["*** Add File: x", "+x", "*** Move to: y"], "*** Move to: directly below"),
+        (["<<<<<<< SEARCH", "x", "=======", "y", ">>>>>>> REPLACE"], "the name of a file"),
+        (["x", "<<<<<<< SEARCH", "x", "=======", "y"], "a block that ends"),
+        (["x", "<<<<<<< SEARCH", "x", ">>>>>>> REPLACE"], "one ======= line"),
+        (["x", "<<<<<<< SEARCH", "x", "=======", "y", "=======", ">>>>>>> REPLACE"], "one ======= line"),
+        (["x", "<<<<<<< SEARCH", "x", "<<<<<<< SEARCH"], "the end of the block"),
+        (["x", "<<<<<<< SEARCH", "x", "=======", "x", ">>>>>>> REPLACE"], "a text that replaces another"),
         (["--- a/x", "+++ b/x", "@@ -1 +1 @@", "\\ No newline at end of file"], "a line of the file before it"),
         (["diff --git a/x b/x", "old mode 100644", "new mode 100755"], "a change of text"),
         (["diff --git a/x b/x", "new file mode 120000"], "a regular file"),
@@ -131,7 +140,7 @@ def test_hunk_that_has_drifted_is_found():
 def test_hunk_with_several_places_is_refused():
     """None of them is guessed."""
     problem = refusal("a\nb\na\n", "@@ -2 +2 @@", "-a", "+x")
-    assert problem.got == "several others (lines 1, 3, ...)"
+    assert problem.got == "several others (lines 1, 3)"
 
 
 def test_hunk_at_its_line_needs_no_other_place():
@@ -139,9 +148,17 @@ def test_hunk_at_its_line_needs_no_other_place():
     assert apply("a\nb\na\n", "@@ -3 +3 @@", "-a", "+x") == "a\nb\nx\n"
 
 
-def test_hunks_stay_in_order():
-    """A hunk is not looked for before the one before it ends."""
-    assert refusal("a\nb\n", "@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+x").got == "at line 1, before they end"
+def test_hunks_may_come_in_any_order():
+    """Each belongs where its lines are, and no line is changed by two."""
+    assert apply("a\nb\n", "@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+y") == "y\nx\n"
+    assert apply("a\nb\n", "@@", "-b", "+x", "@@", "-a", "+y") == "y\nx\n"
+    assert refusal("a\nb\n", "@@", "-b", "+x", "@@", " a", "-b", "+y").got == "line 2 in two hunks"
+
+
+def test_hunks_may_show_the_same_context():
+    """Each is about the text as it was; but which of two insertions at one place comes first, neither says."""
+    assert apply("a\nb\nc\n", "@@", " a", "-b", "+x", " c", "@@", " b", "-c", "+y") == "a\nx\ny\n"
+    assert refusal("a\nb\n", "@@", " a", "+x", " b", "@@", " a", "+y", " b").got == "line 2 in two hunks"
 
 
 def test_hunk_of_no_place_says_what_is_near():
@@ -151,10 +168,15 @@ def test_hunk_of_no_place_says_what_is_near():
     assert "line 2 is: return 1" in problem.remedy
 
 
-def test_hunk_without_an_old_line_is_refused():
-    """Where it belongs nothing would confirm; in an empty file nothing need."""
-    assert refusal("a\n", "@@ -1,0 +2 @@", "+x").got == "none, and the file is not empty"
-    assert apply("", "@@ -0,0 +1 @@", "+x") == "x\n"
+def test_hunk_without_an_old_line_needs_its_right_line():
+    """Nothing else confirms where it belongs; in an empty file nothing need."""
+    assert apply("a\nb\n", "@@ -1,0 +2 @@", "+x") == "a\nx\nb\n"
+    assert apply("a\nb", "@@ -2,0 +3,1 @@", "+x") == "a\nb\nx"
+    for header in ("@@ -1,0 +1 @@", "@@ -0,0 +1 @@", "@@ -3,0 +4 @@", "@@ -1,0 +2,2 @@", "@@"):
+        assert refusal("a\nb\n", header, "+x").got == "none, and the file is not empty"
+    drifted = ["@@ -1 +1 @@", "-b", "+c", "@@ -1,0 +2 @@", "+x"]
+    assert refusal("a\nb\n", *drifted).got == "none, and the file is not empty"
+    assert apply("", "@@ -0,0 +1 @@", "+x") == apply("", "@@", "+x") == "x\n"
 
 
 def test_missing_space_of_an_empty_line_is_no_matter():
@@ -229,7 +251,7 @@ def written(base, name, content):
     old=LINES,
     new=LINES,
     ends=st.tuples(st.booleans(), st.booleans()),
-    context=st.integers(1, 4),
+    context=st.integers(0, 4),
     drift=st.integers(0, 3),
 )
 def test_patch_that_git_makes_gives_what_git_had(old, new, ends, context, drift):
@@ -244,7 +266,15 @@ def test_patch_that_git_makes_gives_what_git_had(old, new, ends, context, drift)
     patch = answer.stdout.decode().replace("\n+++ b/y", "\n+++ b/x", 1)
     (part,) = parsed_patch(patch)
     hunks = part.hunks
+    if before and not hunks[0].start:
+        with pytest.raises(FileProblem):  # lines before the first, with no context: as for an empty file
+            patched("x", before, hunks)
+        return
     assert patched("x", before, hunks) == after
+    # Without line numbers it is the same, or refused.
+    (bare,) = parsed_patch(re.sub(r"(?m)^@@ .* @@$", "@@", patch))
+    with contextlib.suppress(FileProblem):
+        assert patched("x", before, bare.hunks) == after
     if len(set(old)) == len(old) and all(hunk.old for hunk in hunks):
         # Lines that stand nowhere else are found wherever they are.
         assert patched("x", "≠\n" * drift + before, hunks) == "≠\n" * drift + after

@@ -1,110 +1,85 @@
-r"""Reads a unified diff, and applies it to a text.
+r"""Reads a patch: a unified diff, the ``*** Begin Patch`` form, or search and replace blocks.
 
-Rules.  A patch names each file once, and changes, creates, deletes, renames or copies it.  A hunk's old lines must be
-in the file: where the hunk says, else at exactly one other place after the hunk before it; nothing is left out or
-guessed.  A hunk has as many lines as its header says.  What is not about text (modes of existing files, links,
-binary content) is refused rather than passed over.
+Rules.  A patch changes, creates, deletes, renames or copies files.  All its lines between the first header and the end
+of a hunk are read; nothing is left out or guessed.  A header whose counts do not fit its hunk's lines is not trusted,
+nor is the line that it names: the lines are then taken up to the next header.  What is not about text (modes of
+existing files, links, binary content) is refused rather than passed over.
 
-Theory.  Lines are compared with their ends first, so that a patch which changes line ends does what it says; and where
-that finds nothing, without them, for models are shown ``\r\n`` and answer ``\n``.  Then a new line takes the end of the
-one it replaces, else of the one before it, and the file's last line has an end if it had one.
+Theory.  Models write diffs from memory: the lines are right more often than the numbers.  So a hunk is complete where
+its counts say so and nothing of it follows; else its lines alone decide (`toolrt.workspace.tools._hunks`).
 
 Why not a library (measured with whatthepatch 1.0.7, the tried one): it gives lines without their ends, so that
 ``\r\n``, a last newline and ``\ No newline at end of file`` are lost; it splits lines at U+2028; it takes hunks whose
 counts are wrong, and no hunk that has drifted.
-
-Limits.  A hunk needs an old line, unless the file is empty: where a bare insertion belongs, nothing would confirm.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
-from collections.abc import Iterator, Sequence
-from typing import Literal, NoReturn
+from collections.abc import Iterator
+from typing import NoReturn
 
 import attrs
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.names._naming import meant_path, unquoted
-from toolrt.workspace.text._text import lines_of, nearest
+from toolrt.workspace.tools._hunks import FilePatch, Hunk, HunkLine
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _NOTHING = "/dev/null"
-_MARK = "\ufeff"
 
 #: The kinds of file that a patch may create: git's mode of a plain file, and of one that may be executed.
 _EXECUTABLE = "100755"
 _PLAIN = ("100644", _EXECUTABLE)
 
+#: The lines of the ``*** Begin Patch`` form.
+_STARRED = re.compile(
+    r"\*\*\* (Begin Patch|End Patch|End of File|(?:Update File|Add File|Delete File|Move to): +(.+))$"
+)
 
-@attrs.frozen
-class HunkLine:
-    """One line of a hunk."""
+#: The lines around the two halves of a search and replace block.
+_SEARCH = re.compile(r"[<-]{5,9} (?:SEARCH|ORIGINAL)$")
+_DIVIDER = re.compile(r"={5,9}$")
+_REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)$")
 
-    #: " " is in both texts, "-" in the old one, "+" in the new one.
-    sign: str
-    #: The line without the LF that ends it; a CR before that is part of it.
-    text: str
-    #: Whether an LF ends it; False where the patch says that the file has none at its end.
-    ended: bool = True
-
-
-@attrs.frozen
-class Hunk:
-    """A run of lines, and what becomes of them."""
-
-    #: The line of the old file, from 1, at which it begins; 0 in an empty file.
-    start: int
-    #: Its lines.
-    lines: tuple[HunkLine, ...]
-    #: The line of the patch, from 1, that its header is on.
-    at: int
-
-    @property
-    def old(self) -> list[HunkLine]:
-        """The lines that must be there."""
-        return [line for line in self.lines if line.sign != "+"]
-
-
-@attrs.frozen
-class FilePatch:
-    """What a patch does to one file."""
-
-    #: The file it starts from, or None: it creates one.
-    source: str | None
-    #: The file it ends as, or None: it deletes one.
-    target: str | None
-    #: What becomes of the lines, from the top.
-    hunks: tuple[Hunk, ...]
-    #: Whether the source stays as it is.
-    copies: bool = False
-    #: Whether what it creates may be executed.
-    executable: bool = False
-
-    @property
-    def verb(self) -> Literal["created", "deleted", "copied", "renamed", "changed"]:
-        """What it does, in a word."""
-        if self.source is None:
-            return "created"
-        if self.target is None:
-            return "deleted"
-        if self.copies:
-            return "copied"
-        return "renamed" if self.source != self.target else "changed"
+#: How many parts of one patch may be about one file: each is made on what those before it left.
+_TURNS_MOST = 100
 
 
 @functools.lru_cache(2)  # a call asks for its claims before it runs
 def parsed_patch(text: str) -> tuple[FilePatch, ...]:
-    """The parts of a patch, one for each file, in its order.
+    """The parts of a patch, one for each file, in its order; parts that change one file are joined.
 
     Raises:
-        FileProblem: it is no unified diff, or asks for something that no part of it can mean; says on which line.
+        FileProblem: it is no patch, or asks for something that no part of it can mean; says on which line.
     """
-    parts = tuple(_PatchReader(text).parts())
+    parts = _joined(_PatchReader(text).parts())
     if not parts:
         raise FileProblem("patch", "a unified diff", "no part of one", "Begin each file with --- and +++ lines.")
     return parts
+
+
+def _joined(parts: Iterator[FilePatch]) -> tuple[FilePatch, ...]:
+    """The parts; one that changes a file which an earlier one changed is joined to that."""
+    found: list[FilePatch] = []
+    places: dict[str | None, int] = {}
+    for part in parts:
+        place = places.get(part.source)
+        if part.verb != "changed" or place is None:
+            if part.verb == "changed":
+                places[part.source] = len(found)
+            found.append(part)
+            continue
+        earlier = found[place]
+        turn = earlier.hunks[-1].turn + 1
+        if turn >= _TURNS_MOST:
+            raise FileProblem("patch", f"at most {_TURNS_MOST} parts for one file", "more", "Send several patches.")
+        # Its line numbers may be those before or after the earlier part: it is placed by its lines alone.
+        later = (attrs.evolve(hunk, turn=turn, start=None) for hunk in part.hunks)
+        found[place] = attrs.evolve(earlier, hunks=(*earlier.hunks, *later))
+    return tuple(found)
 
 
 @attrs.define
@@ -125,6 +100,8 @@ class _Section:
     creates: bool = False
     executable: bool = False
     deletes: bool = False
+    #: Whether it is of the ``*** Begin Patch`` form: names have no prefixes, and a file is deleted as it is.
+    starred: bool = False
     hunks: list[Hunk] = attrs.field(factory=list)
 
     def part(self) -> FilePatch:
@@ -139,7 +116,7 @@ class _Section:
                 _refuse(self.at, "a change of the file's lines", "none")
         if self.old is None or self.new is None:
             _refuse(self.at, "the file's names, on --- and +++ lines", "none, or one of them")
-        source, target = _without_prefixes(self.old, self.new)
+        source, target = _without_prefixes(self.old, self.new, self.starred)
         if source is None and target is None:
             _refuse(self.at, "a file's name", "/dev/null twice")
         if source is not None and target is not None:
@@ -152,13 +129,28 @@ class _Section:
                 )
             if not self.hunks:
                 _refuse(self.at, "a hunk", "none")
-        return FilePatch(source, target, tuple(self.hunks), executable=self.executable)
+        whole = self.starred and target is None
+        return FilePatch(source, target, tuple(self.hunks), executable=self.executable, whole=whole)
+
+    @property
+    def may_begin_bare(self) -> bool:
+        """Whether lines may follow that are a hunk without a header."""
+        names_known = self.old is not None and self.new is not None
+        return names_known and not self.hunks and not (self.starred and self.new == _NOTHING)
 
 
-def _without_prefixes(old: str, new: str) -> tuple[str | None, str | None]:
-    """The names without git's ``a/`` and ``b/``, which stand on both or on neither; None for no file."""
+def _without_prefixes(old: str, new: str, plain: bool = False) -> tuple[str | None, str | None]:
+    """The names without git's ``a/`` and ``b/``; None for no file.
+
+    The prefixes stand on both names or on neither; where they stand on one, the other has to be the name itself.
+    """
+    if not plain and _NOTHING not in (old, new):
+        if old.startswith("a/") and new == old[2:]:
+            old = new
+        elif new.startswith("b/") and old == new[2:]:
+            new = old
     prefixed = (old == _NOTHING or old.startswith("a/")) and (new == _NOTHING or new.startswith("b/"))
-    cut = 2 if prefixed else 0
+    cut = 2 if prefixed and not plain else 0
     return (None if old == _NOTHING else old[cut:]), (None if new == _NOTHING else new[cut:])
 
 
@@ -173,40 +165,104 @@ class _PatchReader:
         self._lines = text.split("\n")
         if self._lines[-1] == "":
             self._lines.pop()
+        self._leave_fence()
         #: The next line's index.
         self._at = 0
+        #: Where the last search and replace block ended, and the file that it named.
+        self._block_end = 0
+        self._block_name: str | None = None
 
     def parts(self) -> Iterator[FilePatch]:
         section: _Section | None = None
         while self._at < len(self._lines):
-            line = self._lines[self._at].removesuffix("\r")
+            line = self._line(self._at)
+            starred = _STARRED.match(line)
+            if section is not None and self._begins_another(section):
+                yield section.part()
+                section = None
             if line.startswith("diff --git "):
-                if section is not None:
-                    yield section.part()
                 section = _Section(self._at + 1, named=_git_names(line.removeprefix("diff --git ")))
-            elif line.startswith("--- ") and self._follows("+++ "):
-                if section is None or section.old is not None:
-                    if section is not None:
-                        yield section.part()
+            elif self._names_at(self._at):
+                if section is None:
                     section = _Section(self._at + 1)
-                section.old = _name(line[4:])
-                section.new = _name(self._lines[self._at + 1].removesuffix("\r")[4:])
+                if not section.starred:
+                    section.old = _name(line[4:])
+                    section.new = _name(self._line(self._at + 1)[4:])
                 self._at += 1
-            elif line.startswith("@@") and section is not None:
-                if section.old is None and section.moved_to is None:
+            elif starred is not None:
+                section = self._starred(starred, section)
+            elif _SEARCH.match(line):
+                yield self._block()
+                continue
+            elif line.startswith("@@"):
+                if section is None or (section.old is None and section.moved_to is None):
                     _refuse(self._at + 1, "the file's names, on --- and +++ lines", "a hunk")
                 section.hunks.append(self._hunk(line))
                 continue
-            elif line.startswith("@@"):
-                _refuse(self._at + 1, "the file's names, on --- and +++ lines", "a hunk")
+            elif section is not None and section.may_begin_bare and self._is_bare_hunk(section, line):
+                section.hunks.append(self._by_structure(self._at + 1, self._at, ()))
+                continue
             elif section is not None:
                 self._extended(section, line)
             self._at += 1
         if section is not None:
             yield section.part()
 
-    def _follows(self, beginning: str) -> bool:
-        return self._at + 1 < len(self._lines) and self._lines[self._at + 1].startswith(beginning)
+    def _line(self, index: int) -> str:
+        return self._lines[index].removesuffix("\r")
+
+    def _leave_fence(self) -> None:
+        """Forget the line that closes a fence around the patch, as Markdown has one, and what is behind it."""
+        begins = (index for index in range(len(self._lines)) if self._ends_hunk(index) or self._is_fence(index))
+        first = next(begins, None)
+        if first is None or not self._is_fence(first):
+            return
+        last = max(index for index in range(len(self._lines)) if self._is_fence(index))
+        behind = self._lines[last + 1 :]
+        closes = last > first and self._line(last).rstrip() == "```"
+        if closes and not any(re.match(r"\+|@@|diff |---|\*\*\* |-\S", line) for line in behind):
+            del self._lines[last:]
+
+    def _is_fence(self, index: int) -> bool:
+        return self._lines[index].startswith("```")
+
+    def _names_at(self, index: int) -> bool:
+        """Whether the ``---`` and ``+++`` lines of a file are there."""
+        lines = self._lines[index : index + 2]
+        return len(lines) == 2 and lines[0].startswith("--- ") and lines[1].startswith("+++ ")
+
+    def _begins_another(self, section: _Section) -> bool:
+        """Whether the line here is none of `section`, but begins another or ends the patch."""
+        line = self._line(self._at)
+        starred = _STARRED.match(line)
+        if starred is not None:
+            return starred[1].partition(":")[0] not in ("End of File", "Move to")
+        if self._names_at(self._at):
+            return bool(section.hunks) or (section.old is not None and not section.starred)
+        return line.startswith("diff --git ") or _SEARCH.match(line) is not None
+
+    def _starred(self, line: re.Match[str], section: _Section | None) -> _Section | None:
+        """A line of the ``*** Begin Patch`` form; the section that it begins, or goes on with."""
+        word, name = line[1].partition(":")[0], None if line[2] is None else meant_path(line[2].strip())
+        if word == "End of File":
+            if section is not None and section.hunks:
+                section.hunks[-1] = attrs.evolve(section.hunks[-1], ends_file=True)
+            return section
+        if word == "Move to":
+            if section is None or not section.starred or section.hunks or section.old in (None, _NOTHING):
+                _refuse(self._at + 1, "*** Move to: directly below *** Update File:", "it elsewhere")
+            section.moved_from, section.moved_to = section.old, name
+            section.new = name
+            return section
+        if name is None:
+            return None
+        old = _NOTHING if word == "Add File" else name
+        new = _NOTHING if word == "Delete File" else name
+        return _Section(self._at + 1, old=old, new=new, starred=True)
+
+    def _is_bare_hunk(self, section: _Section, line: str) -> bool:
+        """Whether a hunk without a header begins here."""
+        return line[:1] in ("+", "-", " ") or (section.starred and line.strip() != "")
 
     def _extended(self, section: _Section, line: str) -> None:
         """A line between two parts, or one of git's own header."""
@@ -227,59 +283,182 @@ class _PatchReader:
             _refuse(self._at + 1, "a change of text", "a change of mode", "Leave it away: modes are not changed.")
         elif line.startswith(("GIT binary patch", "Binary files ")):
             _refuse(self._at + 1, "a change of text", "a binary patch", "Leave it away.")
-        elif section.hunks and line[:1] in (" ", "+", "-", "\\") and line != "-- ":
+        elif section.hunks and line.strip() and line[0] in " +-\\" and line != "-- ":
             hunk = section.hunks[-1]
             _refuse(
                 self._at + 1,
-                f"the end of the hunk at patch line {hunk.at}, which by its header is complete",
-                "more lines",
-                "Count the lines in the @@ line again.",
+                f"the end of the hunk at patch line {hunk.at}",
+                "more lines behind others that are none of it",
+                "Give each line of a hunk its sign.",
             )
+
+    # Hunks
 
     def _hunk(self, line: str) -> Hunk:
         """The hunk whose header is here; afterwards the reader is behind it."""
         at = self._at + 1
-        header = _HUNK.match(line)
-        if header is None:
-            _refuse(at, "a hunk's header such as @@ -1,3 +1,4 @@", "another line that begins with @@")
-        start = int(header[1])
-        old, new = int(header[2] or 1), int(header[4] or 1)
-        lines: list[HunkLine] = []
         self._at += 1
+        header = _HUNK.match(line)
+        if header is not None:
+            counted = self._counted(at, header)
+            return counted or self._by_structure(at, self._at, ())
+        anchors = [_anchor(line)]
+        while self._at < len(self._lines) and self._line(self._at).startswith("@@"):
+            if _HUNK.match(self._line(self._at)):
+                break
+            anchors.append(_anchor(self._line(self._at)))
+            self._at += 1
+        return self._by_structure(at, self._at, tuple(filter(None, anchors)))
+
+    def _counted(self, at: int, header: re.Match[str]) -> Hunk | None:
+        """The hunk, where its lines are as many as its header says and no more follow; None: they are not."""
+        start, old_count = int(header[1]), int(header[2] or 1)
+        old, new = old_count, int(header[4] or 1)
+        lines: list[HunkLine] = []
+        index = self._at
         while old > 0 or new > 0:
-            if self._at >= len(self._lines):
-                self._too_short(at, old, new)
-            line = self._lines[self._at]
+            if index >= len(self._lines) or self._next_file_at(index):
+                return None
+            line = self._lines[index]
             # A program that strips spaces at line ends also strips the one that stands for an empty line.
             sign, text = (line[0], line[1:]) if line.strip("\r") else (" ", line)
-            if sign == "\\":
-                self._end_of_file(lines)
+            if sign == "\\" and line.startswith("\\ ") and lines:
+                lines[-1] = attrs.evolve(lines[-1], ended=False)
             elif sign in " +-":
                 old -= sign != "+"
                 new -= sign != "-"
-                if old < 0 or new < 0:
-                    self._too_short(at, old, new)
                 lines.append(HunkLine(sign, text))
             else:
-                self._too_short(at, old, new)
-            self._at += 1
-        if self._at < len(self._lines) and self._lines[self._at].startswith("\\"):
-            self._end_of_file(lines)
-            self._at += 1
-        return Hunk(start, tuple(lines), at)
+                return None
+            if old < 0 or new < 0:
+                return None
+            index += 1
+        if index < len(self._lines) and self._lines[index].startswith("\\ "):
+            lines[-1:] = [attrs.evolve(last, ended=False) for last in lines[-1:]]
+            index += 1
+        if self._goes_on(index):
+            return None
+        self._at = index
+        follows = old_count > 0 or start == 0 or int(header[3]) > start
+        return Hunk(start if follows else None, tuple(lines), at)
 
-    def _end_of_file(self, lines: list[HunkLine]) -> None:
-        if not lines:
-            _refuse(self._at + 1, "a line of the file before it", "none")
-        lines[-1] = attrs.evolve(lines[-1], ended=False)
+    def _next_file_at(self, index: int) -> bool:
+        """Whether another file's part begins here, and no removed line that looks like its first."""
+        if not self._names_at(index) or index + 2 >= len(self._lines) or not self._lines[index + 2].startswith("@@"):
+            return False
+        old, new = _name(self._line(index)[4:]), _name(self._line(index + 1)[4:])
+        source, target = _without_prefixes(old, new)
+        return source is None or target is None or source == target
 
-    def _too_short(self, at: int, old: int, new: int) -> NoReturn:
-        _refuse(
-            self._at + 1,
-            f"the hunk at patch line {at} to go on ({old} old and {new} new lines are missing, by its header)",
-            "something else",
-            "Count the lines in the @@ line again.",
+    def _goes_on(self, index: int) -> bool:
+        """Whether lines follow that can only be the hunk's."""
+        while index < len(self._lines) and not self._lines[index].strip():
+            index += 1
+        if index >= len(self._lines) or self._ends_hunk(index) or self._line(index).rstrip() == "--":
+            return False
+        return self._lines[index][0] in " +-\\"
+
+    def _ends_hunk(self, index: int) -> bool:
+        line = self._line(index)
+        return (
+            line.startswith(("@@", "diff --git "))
+            or self._names_at(index)
+            or _STARRED.match(line) is not None
+            or _SEARCH.match(line) is not None
         )
+
+    def _by_structure(self, at: int, index: int, anchors: tuple[str, ...]) -> Hunk:
+        """The lines up to the next header; those without a sign are context.  The reader goes on behind them."""
+        lines: list[HunkLine] = []
+        while index < len(self._lines) and not self._ends_hunk(index):
+            line = self._lines[index]
+            if self._is_signature(index):
+                index = len(self._lines)
+            elif line.startswith("\\ "):
+                if not lines:
+                    _refuse(index + 1, "a line of the file before it", "none")
+                lines[-1] = attrs.evolve(lines[-1], ended=False)
+            elif line[:1] in ("+", "-", " "):
+                lines.append(HunkLine(line[0], line[1:]))
+            else:
+                lines.append(HunkLine(" ", line, bare=True))
+            index += 1
+        self._at = index
+        # Empty lines before the next header are more often the writer's than the file's.
+        while lines and lines[-1].bare and not lines[-1].text.strip():
+            lines.pop()
+        if not any(line.sign != " " for line in lines):
+            _refuse(at, "a hunk with lines that begin with + or -", "none", "Give the lines below its @@ line.")
+        return Hunk(None, tuple(lines), at, anchors)
+
+    def _is_signature(self, index: int) -> bool:
+        """Whether what is left is the end of a mail that git wrote: two dashes and its version."""
+        left = [line.strip() for line in self._lines[index : index + 5] if line.strip()]
+        return len(left) == 2 and left[0] == "--" and re.fullmatch(r"\d+(\.\w+)+", left[1]) is not None
+
+    # Search and replace blocks
+
+    def _block(self) -> FilePatch:
+        """The block whose first line is here; afterwards the reader is behind it."""
+        at = self._at + 1
+        name = self._block_file()
+        halves: list[list[str]] = [[]]
+        for index in range(self._at + 1, len(self._lines)):
+            line = self._line(index)
+            if _REPLACE.match(line):
+                break
+            if _DIVIDER.match(line):
+                halves.append([])
+            elif _SEARCH.match(line):
+                _refuse(index + 1, "the end of the block before another begins", "its beginning")
+            else:
+                halves[-1].append(self._lines[index])
+        else:
+            _refuse(at, "a block that ends with >>>>>>> REPLACE", "one that goes on")
+        if len(halves) != 2:
+            got = "none" if len(halves) == 1 else f"{len(halves) - 1}"
+            _refuse(at, "one ======= line in a block", got, "Send such a change as a unified diff.")
+        self._at = self._block_end = index + 1
+        self._block_name = name
+        old, new = halves
+        if not old:
+            return FilePatch(None, name, (Hunk(0, tuple(HunkLine("+", text) for text in new), at),))
+        if old == new:
+            _refuse(at, "a text that replaces another", "the same text")
+        return FilePatch(name, name, (Hunk(None, tuple(_differing(old, new)), at),))
+
+    def _block_file(self) -> str:
+        """The file that the block at this line is about: the last line before it names it, or the block before."""
+        between = [self._line(index).strip() for index in range(self._block_end, self._at)]
+        named = [line for line in between if line and not line.startswith("```")]
+        if named:
+            plain = named[-1].lstrip("#").strip().strip("*").removesuffix(":").strip()
+            name = meant_path(plain.strip("`") if plain[:1] == "`" else plain)
+            # A sentence names no file: the block before it does.
+            if name and (self._block_name is None or not re.search(r"\s", name)):
+                return name
+        if self._block_name is None:
+            _refuse(self._at + 1, "the name of a file on the line before the block", "none")
+        return self._block_name
+
+
+def _anchor(line: str) -> str:
+    """What a header without numbers says: a line above the hunk."""
+    return line.strip().removeprefix("@@").removesuffix("@@").strip()
+
+
+def _differing(old: list[str], new: list[str]) -> Iterator[HunkLine]:
+    """The lines of a hunk that makes `new` of `old`; what both have is context."""
+    if len(old) * len(new) > 250_000:
+        yield from (HunkLine("-", text) for text in old)
+        yield from (HunkLine("+", text) for text in new)
+        return
+    for kind, first, end, new_first, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (HunkLine(" ", text) for text in old[first:end])
+            continue
+        yield from (HunkLine("-", text) for text in old[first:end])
+        yield from (HunkLine("+", text) for text in new[new_first:new_end])
 
 
 def _name(text: str, *, ends_at_tab: bool = True) -> str:
@@ -300,197 +479,3 @@ def _git_names(rest: str) -> tuple[str, str] | None:
     middle = len(rest) // 2
     old, new = rest[:middle], rest[middle + 1 :]
     return (old, new) if old[2:] == new[2:] and rest[middle : middle + 1] == " " else None
-
-
-# Making the new text
-
-
-def patched(path: str, text: str, hunks: Sequence[Hunk]) -> str:
-    """`text` with all of `hunks` made.
-
-    Raises:
-        FileProblem: some hunk's old lines are nowhere, or at several places; says which.
-    """
-    if not hunks:
-        return text
-    exact = _ExactLines(text)
-    spots = _places(exact, hunks)
-    if isinstance(spots, _Failure):
-        loose = _LooseLines(text)
-        spots = _places(loose, hunks)
-        if isinstance(spots, _Failure):
-            raise spots.problem(path, text)
-        return loose.made(hunks, spots)
-    return exact.made(hunks, spots)
-
-
-@attrs.frozen
-class _Failure:
-    """A hunk that has no place."""
-
-    hunk: Hunk
-    number: int
-    #: The lines, from 1, of the places that it may have; none, or several.
-    candidates: tuple[int, ...]
-    #: The line, from 1, at which its lines are, before the end of the hunk before it; None: they are nowhere.
-    passed: int | None = None
-
-    def problem(self, path: str, text: str) -> FileProblem:
-        old = self.hunk.old
-        where = f"the lines of hunk {self.number} (patch line {self.hunk.at})"
-        if not old:
-            return FileProblem(
-                path,
-                f"a line of the file in hunk {self.number} (patch line {self.hunk.at})",
-                "none, and the file is not empty",
-                "Give some lines around the new ones.",
-            )
-        if self.candidates:
-            shown = ", ".join(str(line) for line in self.candidates)
-            return FileProblem(
-                path,
-                f"{where} at line {self.hunk.start}, or at one other place",
-                f"several others (lines {shown}{', ...' if len(self.candidates) > 1 else ''})",
-                "Give more lines around them, or the right line number.",
-            )
-        if self.passed is not None:
-            return FileProblem(
-                path,
-                f"{where} behind those of the hunk before it",
-                f"at line {self.passed}, before they end",
-                "Nothing was changed. Give the hunks in the order of their lines, each line in one of them.",
-            )
-        return FileProblem(
-            path, f"{where} in the file", "0 places", nearest(text, "\n".join(line.text for line in old))
-        )
-
-
-class _ExactLines:
-    """A text as lines that end with LF alone, compared with their ends."""
-
-    def __init__(self, text: str) -> None:
-        parts = text.split("\n")
-        self.lines = [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-        self.keys = self.lines
-
-    @staticmethod
-    def key(line: HunkLine) -> str:
-        """What `line` is among `keys`."""
-        return f"{line.text}\n" if line.ended else line.text
-
-    def made(self, hunks: Sequence[Hunk], spots: Sequence[int]) -> str:
-        """The new text, with each hunk at its spot."""
-        pieces: list[str] = []
-        done = 0
-        for hunk, spot in zip(hunks, spots, strict=True):
-            pieces += self.lines[done:spot]
-            pieces += [self.key(line) for line in hunk.lines if line.sign != "-"]
-            done = spot + len(hunk.old)
-        pieces += self.lines[done:]
-        return "".join(pieces)
-
-
-class _LooseLines:
-    """A text as lines of any end, compared without it; nor does a byte order mark count."""
-
-    def __init__(self, text: str) -> None:
-        self._mark = _MARK if text.startswith(_MARK) else ""
-        self.lines = lines_of(text[len(self._mark) :])
-        self.keys = [line.rstrip("\r\n") for line in self.lines]
-        ends = [line[len(key) :] for line, key in zip(self.lines, self.keys, strict=True)]
-        #: The end that most lines have, the first of them if several are equally frequent.
-        self._usual = max(dict.fromkeys(filter(None, ends)), key=ends.count, default="\n")
-
-    @staticmethod
-    def key(line: HunkLine) -> str:
-        """What `line` is among `keys`."""
-        return line.text.rstrip("\r").removeprefix(_MARK)
-
-    def made(self, hunks: Sequence[Hunk], spots: Sequence[int]) -> str:
-        """The new text, with each hunk at its spot."""
-        pieces: list[str] = []
-        done = 0
-        for hunk, spot in zip(hunks, spots, strict=True):
-            pieces += self.lines[done:spot]
-            pieces += self._new(hunk, spot, pieces[-1] if pieces else "")
-            done = spot + len(hunk.old)
-        pieces += self.lines[done:]
-        # A line that was the last, and is no more, gets an end.
-        whole = [piece if piece.endswith(("\n", "\r")) else piece + self._usual for piece in pieces[:-1]]
-        return self._mark + "".join(whole + pieces[-1:])
-
-    def _new(self, hunk: Hunk, spot: int, before: str) -> Iterator[str]:
-        """The lines that stand there then, each with its end."""
-        end = self._end_of(before)
-        given_up: list[str] = []
-        unended = any(not line.ended for line in hunk.old)
-        for line in hunk.lines:
-            if line.sign == "+":
-                # Where the patch says that the old last line had no end, it says so of the new one too.
-                own = given_up.pop(0) if given_up else end
-                if unended:
-                    own = own or self._usual
-                yield self.key(line) + (own if line.ended else "")
-                continue
-            there = self.lines[spot]
-            end = self._end_of(there)
-            spot += 1
-            if line.sign == "-":
-                given_up.append(end)
-            else:
-                given_up.clear()
-                yield there
-
-    def _end_of(self, line: str) -> str:
-        return line[len(line.rstrip("\r\n")) :] if line else self._usual
-
-
-def _places(text: _ExactLines | _LooseLines, hunks: Sequence[Hunk]) -> list[int] | _Failure:
-    """The index of the line at which each hunk begins."""
-    spots: list[int] = []
-    least, drift = 0, 0
-    for number, hunk in enumerate(hunks, 1):
-        wanted = [text.key(line) for line in hunk.old]
-        if not wanted:
-            if text.keys:
-                return _Failure(hunk, number, ())
-            spots.append(0)
-            continue
-        expected = hunk.start - 1 + drift
-        # A line without an end can only be the last.
-        at_end = not all(line.ended for line in hunk.lines)
-        if at_end:
-            least = max(least, len(text.keys) - len(wanted))
-        if not (expected >= least and text.keys[expected : expected + len(wanted)] == wanted):
-            found = _found(text.keys, wanted, least)
-            if len(found) != 1:
-                passed = [] if found or at_end else _found(text.keys, wanted, 0)
-                return _Failure(hunk, number, tuple(spot + 1 for spot in found), passed[0] + 1 if passed else None)
-            drift += found[0] - expected
-            expected = found[0]
-        spots.append(expected)
-        least = expected + len(wanted)
-    return spots
-
-
-def _found(lines: Sequence[str], wanted: Sequence[str], least: int) -> list[int]:
-    """The first two places of `wanted` in `lines` from `least` on (Knuth, Morris and Pratt, 1977)."""
-    borders = [0] * len(wanted)
-    length = 0
-    for index in range(1, len(wanted)):
-        while length and wanted[index] != wanted[length]:
-            length = borders[length - 1]
-        length += wanted[index] == wanted[length]
-        borders[index] = length
-    found: list[int] = []
-    length = 0
-    for index in range(least, len(lines)):
-        while length and lines[index] != wanted[length]:
-            length = borders[length - 1]
-        length += lines[index] == wanted[length]
-        if length == len(wanted):
-            found.append(index - length + 1)
-            if len(found) == 2:
-                break
-            length = borders[length - 1]
-    return found

@@ -22,7 +22,8 @@ from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
 from toolrt.workspace.tools._editing import noted_parted
-from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
+from toolrt.workspace.tools._hunks import FilePatch, patched
+from toolrt.workspace.tools._patch import parsed_patch
 
 #: How many files one patch may name.
 _FILES_MOST = 1000
@@ -104,13 +105,13 @@ class _Part:
 
 
 async def apply_patch(workspace: FileAccess, ctx: CallContext, patch: str) -> str:
-    """Change, create, delete, rename or copy several text files by one unified diff: all of it, or nothing.
+    """Change, create, delete, rename or copy several text files by one patch: all of it, or nothing.
 
-    patch is a unified diff as diff -u or git diff write it, with --- and +++ lines for each file; /dev/null
-    stands for a file that is created or deleted, "rename from" and "rename to" lines rename one. Names are relative
-    to the working directory; a/ and b/ before them are left away. Each hunk needs the right number of lines in its
-    @@ line, and its old lines must be in the file: at the line it says, or else at exactly one other place. Line
-    ends of the files are kept.
+    patch is a unified diff, with --- and +++ lines for each file, or has the *** Begin Patch form, or SEARCH/REPLACE
+    blocks, each below its file's name. In a diff /dev/null stands for a file that is created or deleted, "rename
+    from" and "rename to" lines rename one. Names are relative to the working directory; a/ and b/ before them are left
+    away. A hunk's old lines must be in the file: at the line that an @@ line with right numbers says, or else at
+    exactly one place; @@ def f(): narrows it to what is below that line. Line ends of the files are kept.
     """
     parts = [_looked_up(workspace, ctx, part) for part in _parts(patch)]
     _require_distinct(parts)
@@ -205,6 +206,8 @@ def _changed(source: Identity, before: bytes | None, patch: FilePatch) -> bytes:
 
 
 def _deleted(source: Identity, before: bytes | None, patch: FilePatch) -> None:
+    if before is not None and patch.whole:
+        return
     left = _changed(source, before, patch)
     if left:
         raise FileProblem(
