@@ -38,6 +38,7 @@ COMMANDS = {
     "docs/explanation/proof.md": "installs a package of the system; the check is run by tests/properties/test_proof.py",
     "docs/how-to/code-intelligence.md": "installs a package from an index, which no test may need",
     "docs/how-to/explore-your-test.md": "run by test_explore_page.py",
+    "docs/how-to/playground.md": "installs packages with npm; .ci/run writes the site, and tests/playground opens it",
     "docs/how-to/see-a-schedule.md": "run below",
     "docs/how-to/teach-a-class.md": "run by test_lesson_plan.py, but for the installation, which needs an index",
     "docs/index.md": "README's first command, which .ci/run runs as it stands there",

@@ -1,21 +1,33 @@
-"""A Python in a browser, run in Node."""
+"""A Python in a browser, run in Node, and the page, run in Chromium."""
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from toolrt.cli import main
 from toolrt.playground._packed import archive
 
 #: Seconds that one script may take.
 _PATIENCE = 1_500
 
+#: Milliseconds in which the page has to answer, on a slow machine that does much else.
+_PAGE_PATIENCE = 60_000
+
+#: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
 InBrowser = Callable[[str], str]
+Opened = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +58,74 @@ def in_browser(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> InBr
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def site(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The playground, which ``.ci/run`` has written for all processes of the tests."""
+    found = os.environ.get("TOOLRT_PLAYGROUND_SITE")
+    if found is not None:
+        return Path(found)
+    directory = tmp_path_factory.mktemp("site")
+    assert main(["playground", "--site", str(directory), "--packages", str(packages)]) == 0
+    return directory
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    found = os.environ.get("TOOLRT_BROWSER") or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if found is None:
+        pytest.skip("there is no Chromium: apt-get install chromium, or name one in TOOLRT_BROWSER")
+    # Chromium's own sandbox does not work for root; the pages come from this repository alone.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=arguments, timeout=120_000)
+        yield browser
+        browser.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Offers files, and says nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def opened(site: Path, browser: Any) -> Iterator[Opened]:
+    """Opens the page in a fresh browser; when the test ends, it has asked this site alone, and not complained."""
+    handler = functools.partial(_Quiet, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    # A browser that leaves in the middle of a file is no error.
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    home = f"http://127.0.0.1:{server.server_port}/"
+    contexts: list[Any] = []
+    trouble: list[str] = []
+
+    def asked(request: Any) -> None:
+        if not request.url.startswith((home, f"blob:{home}", "about:srcdoc", "data:")):
+            trouble.append(f"request: {request.url}")
+
+    def open_page(address: str = home, **settings: Any) -> Any:
+        context = browser.new_context(**settings)
+        context.set_default_timeout(_PAGE_PATIENCE)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: trouble.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: trouble.append(f"error: {error}"))
+        tab.on("request", asked)
+        tab.goto(address)
+        tab.wait_for_selector("#explore:enabled, #batch:enabled")
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    assert trouble == []

@@ -44,6 +44,7 @@ _COMMANDS = {
     ),
     "timeline": ("_draw", "Draw what happened in one execution."),
     "litmus": ("_litmus", "List small concurrent programs, show one, or verify them."),
+    "playground": ("_playground", "Write a page on which Trio programs are edited and explored in a browser."),
     "laws": ("_laws", "Print which law catches which broken variant of the runtime."),
     "serve": ("_serve", "Offer the tools of a directory to an MCP host, over standard input and output."),
     "conformance": ("_conformance", "Hold any executor of tool calls against the laws, from outside."),

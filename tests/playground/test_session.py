@@ -1,0 +1,90 @@
+"""What the worker answers, asked on this Python, and the texts that a reader starts from."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests import _profile
+from toolrt.playground._programs import starting_points
+from toolrt.playground._session import PlaygroundSession
+from toolrt.teaching.litmus import LITMUS
+
+_POINTS = {one.name: one for one in starting_points()}
+
+#: More schedules than this are not run for one program.
+_MOST = 150
+
+
+def _answer(session: PlaygroundSession, **question: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(session.answer(json.dumps(question), lambda told: None))
+    return found
+
+
+def test_programs_of_the_gallery_stand_alone() -> None:
+    """More than a hundred do, and each text runs and comes out as its program is stated to."""
+    gallery = [one for one in _POINTS.values() if one.group.startswith("litmus")]
+    assert len(gallery) > 100
+    session = PlaygroundSession()
+    for one in gallery if _profile.FULL else gallery[::4]:
+        counted = LITMUS[one.name].interleavings
+        if counted is None or counted.number > _MOST:
+            continue
+        settings = {"track": one.track, "order": one.order, "strategy": "schedules"}
+        found = _answer(session, kind="explore", source=one.source, **settings)
+        assert found.get("verdict") == ("fail" if LITMUS[one.name].wrong else "pass"), (one.name, found)
+        assert found["executions"] == counted.number
+
+
+@pytest.mark.parametrize("name", [one.name for one in _POINTS.values() if one.group == "begin here"])
+def test_written_text_shows_what_its_story_says(name: str) -> None:
+    """A program fails; a batch ends in one way under every schedule that is tried."""
+    one = _POINTS[name]
+    if one.kind == "batch":
+        found = _answer(PlaygroundSession(), kind="batch", source=one.source)
+        assert found["text"].startswith("1 outcome in 200 schedules"), found
+        assert [row[0] for row in found["results"]] == ["0", "1", "2", "3"]
+    else:
+        assert _answer(PlaygroundSession(), kind="explore", source=one.source, track=one.track)["verdict"] == "fail"
+
+
+def test_edits_without_claims_in_parallel_lanes_lose_one() -> None:
+    """What the story of the two edits says: then timing decides."""
+    source = _POINTS["two edits of one file"].source
+    for mode in ("WRITE", "READ"):
+        source = source.replace(f"claims=touches(toolrt.{mode}), ", "safe=True, ")
+    found = _answer(PlaygroundSession(), kind="batch", source=source, lanes="parallel")
+    assert not found["text"].startswith("1 outcome"), found
+
+
+def test_second_text_is_told_with_its_own_lines() -> None:
+    """Nothing of what was learned of the first text's lines is told of the second."""
+    session, source = PlaygroundSession(), _POINTS["lost update"].source
+    assert "counter.get()" in _answer(session, kind="explore", source=source)["explanation"]
+    second = _answer(session, kind="explore", source=source.replace("counter", "apples"))["explanation"]
+    assert "apples.get()" in second
+    assert "counter" not in second
+    assert _answer(session, kind="repairs", source=source)["repairs"][0]["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def program(:", "SyntaxError"),
+        ("import trio\n1 / 0", "ZeroDivisionError: division by zero\nline 2, in <module>"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("x = 1", "there is no program: write `async def program():`"),
+    ],
+)
+def test_text_that_is_no_program_is_an_answer(source: str, told: str) -> None:
+    """It says what is wrong, and where."""
+    assert told in _answer(PlaygroundSession(), kind="explore", source=source)["error"]
+
+
+def test_schedule_of_another_program_is_refused_in_words() -> None:
+    """A link's schedule that does not fit its program diverges, and says so."""
+    source = _POINTS["two forks"].source
+    found = _answer(PlaygroundSession(), kind="replay", source=source, schedule="main main.7 main")
+    assert "main.7" in found["error"]
