@@ -76,6 +76,11 @@ ALL_REPORTED: Resource = ("all reported",)
 threads_inline: bool = False
 
 
+def in_thread(tool: Any) -> bool:
+    """Whether a tool runs in a worker thread: a plain ``def``, in a simulation only where its function asks for it."""
+    return not tool.is_async and (not threads_inline or getattr(tool.function, "in_thread", False))
+
+
 def event(kind: str, **fields: Any) -> None:
     """Report an event of this `kind` with these `fields` to the observer.  For code that is not hot."""
     if sink is not None:

@@ -317,6 +317,7 @@ CANCELS = [
         "code runs on behind the batch",
         "running; over 0 1; event tool.effect call=0 effect=late",
         cancel_truthful=["tool.effect after the batch was left"],
+        nothing_left=["it had ended and given its tickets back, and its work goes on"],
     ),
     case(
         "what never started is answered late",

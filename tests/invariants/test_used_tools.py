@@ -75,9 +75,9 @@ def test_such_a_call_does_nothing_else(wrong: Any) -> None:
 
 
 def test_random_mixes_use_tools() -> None:
-    """Some of two hundred have such calls, beside calls that are scripted."""
+    """Some of six hundred have such calls, beside calls that are scripted."""
+    # What a seed draws depends on the constants of all modules that are loaded; half of the samples of fifty have none.
     found: list[Mix] = []
-    for seed in range(4):
-        drawn(shipped_examples(), seed, 50, lambda example: not found.append(example[0]))
+    drawn(shipped_examples(), 0, 600, lambda example: not found.append(example[0]))
     using = [mix for mix in found if any(call.uses for call in mix.calls)]
     assert any(not all(call.uses for call in mix.calls) for mix in using)

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import attrs
+import trio
 
-from toolrt.model import NO_SERVICES, SILENT, Claim, Event, Registry, Services, State, ToolCall
+from toolrt import probe
+from toolrt.model import NO_SERVICES, SILENT, Arguments, Claim, Event, Registry, Services, State, Tool, ToolCall
 from toolrt.model._watched_state import bare_state
 
-__all__ = ["OneByOneContext"]
+__all__ = ["OneByOneContext", "called"]
+
+
+async def called(tool: Tool, context: OneByOneContext, arguments: Arguments) -> Any:
+    """Call the tool, and give what it gives; a thread is waited for although the call's time is over.
+
+    Checkpoint: as the tool does.
+    """
+    positional, named = arguments
+    if not probe.in_thread(tool):
+        value = tool.function(context, *positional, **named)
+        return await value if isinstance(value, Awaitable) else value
+    try:
+        with trio.CancelScope(shield=True):
+            return await trio.to_thread.run_sync(lambda: tool.function(context, *positional, **named))
+    finally:
+        await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC102  for this its time is looked at
 
 
 class OneByOnePlan(Protocol):

@@ -24,13 +24,13 @@ compare only the outcome.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import trio
 
-from toolrt.invariants._one_by_one import OneByOneContext
+from toolrt.invariants._one_by_one import OneByOneContext, called
 from toolrt.model import (
     NO_SERVICES,
     Arguments,
@@ -319,14 +319,11 @@ async def _run(
         services=services,
     )
     seconds = plan.default_timeout if tool.timeout is None else tool.timeout
-    positional, named = call.arguments
     try:
         with trio.CancelScope() as scope:
             if seconds is not None:
                 scope.deadline = trio.current_time() + seconds
-            value = tool.function(context, *positional, **named)
-            if isinstance(value, Awaitable):
-                value = await value
+            value = await called(tool, context, call.arguments)
             if not isinstance(value, ToolOutput):
                 return call.result(Outcome.OK, value), ()
             outcome = Outcome.OK if value.error is None else Outcome.ERROR

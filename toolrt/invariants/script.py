@@ -85,7 +85,7 @@ class Brief:
 
 @attrs.frozen(repr=False)
 class Sleep(Brief):
-    """Wait so many virtual seconds.  A sync call does not."""
+    """Wait so many virtual seconds.  A sync call does only in a thread."""
 
     seconds: float
 
@@ -352,6 +352,8 @@ class Scripted(Brief):
     interrupt: Literal["cancel", "finish"] = "cancel"
     #: Whether it is a plain ``def``.
     sync: bool = False
+    #: Whether that runs in a worker thread in the simulator, too, where it sleeps and no cancel ends it.
+    thread: bool = False
     #: The call's id, or None for one of its own.
     call_id: str | None = None
     #: "unknown": it names a tool that does not exist; "input": its input does not fit.
@@ -418,6 +420,8 @@ class Scripted(Brief):
         return (self, *(one for batch in self.sub_batches for call in batch.calls for one in call.family))
 
     def __attrs_post_init__(self) -> None:
+        if self.thread and not self.sync:
+            raise DefinitionRefused("a scripted call in a thread", "sync=True as well", self)
         if self.sync and self.sub_batches:
             raise DefinitionRefused("a scripted call with a sub-batch", "an async call", "sync=True")
         if self.sync and any(isinstance(action, LeaveOpen) for action in self.does):

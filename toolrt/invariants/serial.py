@@ -22,13 +22,13 @@ Limits.  It says what a batch has to give, not what may overlap.  Of calls that 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import trio
 
-from toolrt.invariants._one_by_one import OneByOneContext
+from toolrt.invariants._one_by_one import OneByOneContext, called
 from toolrt.model import (
     EVERYTHING,
     NO_SERVICES,
@@ -90,6 +90,8 @@ class SerialEnding:
     modifiers: tuple[Modifier, ...] = ()
     #: For each call the parts of the state that are other since: ``("value", key)`` or ``("field", name)``.
     sets: tuple[frozenset[tuple[str, str]], ...] = ()
+    #: The calls, by call_index, of which nothing says what they touch.
+    alone: tuple[int, ...] = ()
 
 
 @attrs.frozen
@@ -101,12 +103,14 @@ class SerialRun:
         approve: the approval check, or None.
         timeout: seconds for tools that name none, or None.
         services: what tools are given beside what their owners have.
+        tree: takes how each batch has ended, by its id: this one, and those inside.
     """
 
     registry: Registry
     approve: Callable[[ApprovalRequest], Any] | None = None
     timeout: float | None = None
     services: Services = NO_SERVICES
+    tree: dict[str, SerialEnding] = attrs.field(factory=dict, eq=False, repr=False)
 
     async def run(
         self,
@@ -147,7 +151,13 @@ class SerialRun:
                     stopped = index
             results.append(result)
             sets.append(_changed(before, state))
-        return SerialEnding(tuple(results), state, tuple(done), tuple(sets))
+        alone = tuple(index for index, call in enumerate(calls) if self._says_nothing(call))
+        ending = self.tree[batch_id] = SerialEnding(tuple(results), state, tuple(done), tuple(sets), alone)
+        return ending
+
+    def _says_nothing(self, call: ToolCall) -> bool:
+        tool = self.registry.get(call.name)
+        return tool is not None and tool.claims is None and not tool.is_safe(call.input)
 
     async def run_inside(
         self, context: OneByOneContext, calls: Sequence[ToolCall], state: State, registry: Registry | None
@@ -251,14 +261,11 @@ class _SerialTurn:
             services=services,
         )
         seconds = self.plan.timeout if tool.timeout is None else tool.timeout
-        positional, named = arguments
         try:
             with trio.CancelScope() as scope:
                 if seconds is not None:
                     scope.deadline = trio.current_time() + seconds
-                value = tool.function(context, *positional, **named)
-                if isinstance(value, Awaitable):
-                    value = await value
+                value = await called(tool, context, arguments)
                 if not isinstance(value, ToolOutput):
                     return self._ends(Outcome.OK, value)
                 outcome = Outcome.OK if value.error is None else Outcome.ERROR

@@ -613,7 +613,7 @@ class Machine:
         """Replace the call's result, because `by` failed."""
         why = f"skipped: call {by.call_index} ({by.name}, id {by.call_id!r}) failed and stops the batch"
         runs = call.tool is not None and (call.status is Status.EXECUTING or call.state is CallState.DROPPED)
-        if runs and not (call.tool.is_async or probe.threads_inline):  # type: ignore[union-attr]
+        if runs and probe.in_thread(call.tool):
             why += "; its thread cannot be stopped and still runs"
         self.verbs.answer(call, Outcome.SKIPPED, why, CallMove.SKIP)
 

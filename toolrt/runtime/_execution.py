@@ -194,8 +194,7 @@ def _tell_start(run: ExecutionHost, lane: LaneRecord, call: CallRecord, seconds:
     if observer.records and may_go_stale(tool, lane.shared):
         # Nothing is decided by it: the answer at this instant depends on the schedule.
         run.questions.stale_claims(lane, call, refused=False)
-    threaded = not (tool.is_async or probe.threads_inline)
-    started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, seconds, tool.interrupt)
+    started = CallStarted(call.batch_id, call.call_index, lane.index, probe.in_thread(tool), seconds, tool.interrupt)
     observer.tell(started, run.telemetry)
 
 
@@ -212,9 +211,7 @@ async def _execute_guarded(
     finishes = tool.interrupt == "finish"
     scope = trio.CancelScope(deadline=math.inf if seconds is None else now + seconds, shield=finishes)
     call.scope = None if finishes else scope
-    thread = None
-    if not tool.is_async and not probe.threads_inline:
-        thread = _Thread(run.thread_limiter)
+    thread = _Thread(run.thread_limiter) if probe.in_thread(tool) else None
     positional, named = call.arguments or ((), {})
     returned = False
     try:

@@ -338,7 +338,7 @@ def _call(draw: st.DrawFn, palette: Palette, children: Any) -> Scripted:
     is_async = bare.sub_batches or any(isinstance(action, script.LeaveOpen) for action in does)
     fields["says"] = one_of(draw, _promises(bare, features - {"exclusive"} if pure else features))
     if not is_async and has("sync"):
-        fields["sync"] = True
+        fields["sync"], fields["thread"] = True, bool(one_of(draw, _EITHER))
     if has("finish"):
         fields["interrupt"] = "finish"
     if "timeouts" in features:
@@ -374,7 +374,7 @@ def lasting(draw: Draw, calls: list[Scripted], uneven: bool) -> list[Scripted]:
 
 
 def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
-    if call.sync or call.uses is not None:
+    if (call.sync and not call.thread) or call.uses is not None:
         return call
     if not late:
         return call.lasting(seconds)

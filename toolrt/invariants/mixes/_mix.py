@@ -129,6 +129,8 @@ class MixEnding:
     read_to_the_end: bool = attrs.field(default=False, eq=False, repr=False)
     #: How many groups of claims are left on the workspace's disk.
     claims_left: int = attrs.field(default=0, eq=False, repr=False)
+    #: How many threads of its calls still run.
+    threads_left: int = attrs.field(default=0, eq=False, repr=False)
 
     def __str__(self) -> str:
         files = ", ".join(f"{name}={text!r}" for name, text in self.files)
@@ -363,7 +365,8 @@ class Mix(Brief):
         async def run(world: World, approve: Any) -> dict[str, Any]:
             plan = SerialRun(world.registry(), approve)
             found = await plan.run(world.calls(), State(self.state), batch_id=_BATCH)
-            return {"sets": [sorted(map(list, parts)) for parts in found.sets], **_told(found)}
+            tree = {name: {"alone": list(one.alone), **_told(one)} for name, one in plan.tree.items()}
+            return {"sets": [sorted(map(list, parts)) for parts in found.sets], "tree": tree, **_told(found)}
 
         return self._told_by(run)
 
@@ -432,7 +435,7 @@ def ending(world: World, batch: Batch, read_to_the_end: bool) -> MixEnding:
     outcomes = tuple(result.outcome.value for result in batch.outcome.results)
     twin = world.twin
     files, left = (world.files, 0) if twin is None else ({**world.files, **twin.files}, twin.claims_left)
-    return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left)
+    return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left, world.running)
 
 
 async def _cancel(batch: Batch, scope: trio.CancelScope, mix: Mix) -> None:
@@ -464,6 +467,8 @@ def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
         if any(call.uses is not None for call in mix.calls):
             notes["temp_files"] = [name for name, _ in execution.value.files if ".toolrt" in name]
             notes["claims_left"] = ["in the table"] * execution.value.claims_left
+        if execution.value.threads_left:
+            notes["threads"] = ["of a call"] * execution.value.threads_left
         if execution.value.read_to_the_end:
             notes["read_to_the_end"] = _BATCH
     return execution

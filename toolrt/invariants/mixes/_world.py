@@ -8,6 +8,7 @@ same time is caught.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -127,6 +128,8 @@ class World:
         self._lowest = 0 if looks_at_all else 1
         #: The calls that the approval check was asked for, each by its batch and place.
         self._asked: set[tuple[str, int]] = set()
+        #: How many plain calls have begun and not ended.
+        self.running = 0
         #: Every script by its tool's name, those of sub-batches too.
         self._by_name: dict[str, Scripted] = {}
 
@@ -231,10 +234,19 @@ class World:
             return _output(call, seen, modifiers)
 
         def act_at_once(ctx: _ScriptContext, index: int, note: str = "") -> ToolOutput:
+            self.running += 1
+            try:
+                return do_all(ctx, note)
+            finally:
+                self.running -= 1
+
+        def do_all(ctx: _ScriptContext, note: str) -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
             for action in call.does:
-                if isinstance(action, AddCell | AddCells | FollowCell):
+                if isinstance(action, Sleep) and call.thread:
+                    time.sleep(action.seconds)
+                elif isinstance(action, AddCell | AddCells | FollowCell):
                     self._add(ctx, action, self._held(action), seen)
                 elif isinstance(action, WriteFile | AppendFile):
                     self._write_at_once(ctx, action)
@@ -242,6 +254,7 @@ class World:
                     self._at_once(ctx, action, seen, modifiers)
             return _output(call, seen, modifiers)
 
+        act_at_once.in_thread = call.thread  # type: ignore[attr-defined]
         claims, follows = call.claims, call.follows
         if any(
             child.follows for batch in call.sub_batches if batch.claimed for one in batch.calls for child in one.family

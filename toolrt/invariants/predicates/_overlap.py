@@ -13,6 +13,7 @@ import attrs
 
 from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded
 from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._serial import has_serial
 from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.invariants.serial import conflict
 from toolrt.trace import Trace, TraceEvent
@@ -154,8 +155,9 @@ def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 
     A call does not overlap the calls of its own sub-batches, which run inside it.  One of a sub-batch whose tool says
     what it touches is alone among the calls of its parent; one that declares nothing is alone in the whole tree, and
-    among the calls of all batches of its owner.
+    among the calls of all batches of its owner.  Where the serial run is at hand, it says which calls those are, too.
     """
+    yield from _beside_by_serial(story, trace)
     for batch in story.batches:
         if batch.parent is None:
             yield from _overlaps([batch], batch.events)
@@ -178,6 +180,18 @@ def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             for call in batch.calls.values():
                 if call.is_alone_everywhere:
                     yield from _overlapped(call, others)
+
+
+def _beside_by_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
+    """Calls that overlap one of which the serial run knows that nothing says what it touches."""
+    tree = trace.notes.get("serial", {}).get("tree", {}) if has_serial(trace) else {}
+    for batch in story.batches:
+        for index in tree.get(batch.id, {}).get("alone", ()):
+            call = batch.calls.get(index)
+            if call is not None and not call.is_alone_everywhere:  # of others it is asked below
+                family = [batch] if batch.parent is None else batch.parent.sub_batches
+                yield from _overlapped(call, (o for one in family for o in one.calls.values() if o is not call))
+                yield from _beside(call)
 
 
 def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[Breach]:

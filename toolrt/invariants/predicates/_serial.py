@@ -29,7 +29,7 @@ from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import STATE_KEY
 from toolrt.trace import Trace, TraceEvent, plain
 
-__all__ = ["no_write_lost", "same_as_serial"]
+__all__ = ["has_serial", "no_write_lost", "ran_inside", "same_as_serial"]
 
 #: A part of the state, as events have it: its kind and its name.
 _Part = tuple[str, str]
@@ -37,7 +37,8 @@ _Part = tuple[str, str]
 _ALL_KEYS: _Part = ("keys", "")
 
 
-def _has_serial(trace: Trace) -> bool:
+def has_serial(trace: Trace) -> bool:
+    """Whether the trace is to end as the serial run in its notes."""
     opened = next((event for event in trace.events if event.kind == BatchOpened.kind), None)
     if opened is None or not isinstance(trace.notes.get("serial"), Mapping):
         return False
@@ -46,23 +47,21 @@ def _has_serial(trace: Trace) -> bool:
     return opened.fields.get("policy") == "by_claims" if given_up is None else "same_as_serial" not in given_up
 
 
-@told(15, "same_as_serial", "By claims is as one at a time: same results, same files, same state.", _has_serial)
+@told(15, "same_as_serial", "By claims is as one at a time: same results, same files, same state.", has_serial)
 def same_as_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """A batch run by claims ends like a serial run of the same calls."""
-    if not _has_serial(trace):
+    """A batch run by claims ends like a serial run of the same calls, and so does each batch inside it."""
+    found = _compared(story, trace)
+    if found is None:
         return
-    serial: Mapping[str, Any] = trace.notes["serial"]
-    batch = next((batch for batch in story.batches if batch.left is not None and batch.parent is None), None)
-    if batch is None or batch.left is None or _refuses_children(batch):
-        return
-    exact = bool(serial.get("exact", True)) and not batch.is_cut
-    meant = _MeantDifferences(batch, serial.get("sets", ()), exact)
-    wanted = [want for want in plain(serial["results"]) if want["call_index"] < batch.cut_at]
-    expected = [want for want in wanted if want["call_index"] not in meant.calls]
-    yield from compared_results(batch, batch.left, expected, exact, "the serial run")
+    serial, batch, left, meant, exact = found
+    expected = [want for want in _before(batch, serial) if want["call_index"] not in meant.calls]
+    yield from compared_results(batch, left, expected, exact, "the serial run")
+    for name, ran, inner in ran_inside(story, trace):
+        if inner is not None and inner.left is not None:
+            yield from compared_results(inner, inner.left, ran["results"], exact, f"the serial run of {name}")
     if not exact:
         return
-    yield from _states(batch, batch.left, plain(serial["state"]), meant)
+    yield from _states(batch, left, plain(serial["state"]), meant)
     files = trace.notes.get("files")
     if isinstance(files, Mapping) and not meant.files:
         want = serial.get("files", {})
@@ -70,6 +69,41 @@ def same_as_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             if files.get(file) != want.get(file):
                 text = f"{file}: the serial run leaves {want.get(file)!r}, got {files.get(file)!r}"
                 yield batch.breach(text)
+
+
+def _compared(
+    story: TraceStory, trace: Trace
+) -> tuple[Mapping[str, Any], BatchStory, TraceEvent, _MeantDifferences, bool] | None:
+    """What is compared: the serial run, the batch, its end, what may differ, and whether all has to be the same."""
+    if not has_serial(trace):
+        return None
+    serial: Mapping[str, Any] = trace.notes["serial"]
+    batch = next((batch for batch in story.batches if batch.left is not None and batch.parent is None), None)
+    if batch is None or batch.left is None or _refuses_children(batch):
+        return None
+    exact = bool(serial.get("exact", True)) and not batch.is_cut
+    return serial, batch, batch.left, _MeantDifferences(batch, serial.get("sets", ()), exact), exact
+
+
+def _before(batch: BatchStory, serial: Mapping[str, Any]) -> list[Any]:
+    return [want for want in plain(serial["results"]) if want["call_index"] < batch.cut_at]
+
+
+def ran_inside(story: TraceStory, trace: Trace) -> Iterator[tuple[str, Mapping[str, Any], BatchStory | None]]:
+    """Each batch that the serial run ran inside a call which may not differ: its id, its end, and the batch itself.
+
+    Such a call runs to its end, so its batches are left, and end in the same way.
+    """
+    found = _compared(story, trace)
+    if found is None or "tree" not in found[0]:
+        return
+    serial, batch, _, meant, exact = found
+    inside = {inner.id: inner for inner in story.batches if inner.parent is not None}
+    alike = {want["call_index"] for want in _before(batch, serial) if want["outcome"] in ("ok", "error")} - meant.calls
+    for name, ran in serial["tree"].items():
+        path = name.removeprefix(f"{batch.id}/")
+        if exact and path != name and int(path.split(".")[0]) in alike:
+            yield name, ran, inside.get(name)
 
 
 def _refuses_children(batch: BatchStory) -> bool:
