@@ -95,6 +95,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIRECTORY",
         help="keep schedules that failed here, and try them first; by default Hypothesis' database",
     )
+    parser.addini("explore_order", "order of explored tests, any or trio, where --explore-order gives none", default="")
     parser.addini("explore_database", "directory that keeps schedules that failed, from the root directory", default="")
 
 

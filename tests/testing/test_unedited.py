@@ -242,6 +242,52 @@ def test_unedited_order_is_trios_unless_named(inner: Inner, arguments: list[str]
     assert re.search(rf"^PASS: exhaustive\(\w+=\d+\) with {order}track=test_it$", output, re.M)
 
 
+_FAILS_TOMORROW = """
+import trio
+
+async def test_first_comes_first():
+    ended = []
+
+    async def takes(steps, name):
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        ended.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(takes, 3, "long")
+        nursery.start_soon(takes, 1, "short")
+    assert ended[0] == "short"
+
+async def test_other():
+    await trio.sleep(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ini", "code", "advised"),
+    [
+        ([], "", 0, True),
+        (["--explore-order=trio"], "", 0, False),
+        ([], "explore_order = trio", 0, False),
+        ([], "explore_order = any", 1, False),
+        (["--explore-order=trio"], "explore_order = any", 0, False),
+    ],
+    ids=["unasked", "by option", "by ini", "any by ini", "option before ini"],
+)
+def test_unedited_what_fails_in_other_orders_is_advice(
+    inner: Inner, arguments: list[str], ini: str, code: int, advised: bool
+) -> None:
+    """A few orders that Trio documents are drawn as well where nothing names an order, and the test passes."""
+    output = ended(inner(_FAILS_TOMORROW, "--explore", *arguments, ini=ini), code)
+    assert ("advice: 1 test passed in these orders, and failed in one of 20" in output) == advised
+    assert ("        test_it.py::test_first_comes_first" in output) == advised
+
+
+def test_unedited_order_of_the_ini_file_is_checked(inner: Inner) -> None:
+    """Another word is refused, and says what fits."""
+    ended(inner(_FAILS_TOMORROW, "--explore", ini="explore_order = both"), 1, "any or trio")
+
+
 def test_unedited_strategy_by_name(inner: Inner) -> None:
     """The option names the strategy; a search that is over has run every class."""
     code, output = inner(_SUITE, "--explore", "--explore-strategy=dpor", "-k", "test_one")

@@ -34,14 +34,25 @@ from toolrt.testing._pages import kept
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
 
-__all__ = ["ExplorationPlan", "NotShown", "Wrong", "checked", "explore", "explored", "is_uncontrolled", "names_tracked"]
+__all__ = [
+    "SET_ASIDE",
+    "ExplorationPlan",
+    "NotShown",
+    "Wrong",
+    "checked",
+    "explore",
+    "explored",
+    "is_uncontrolled",
+    "names_tracked",
+    "searched",
+]
 
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
 Test = TypeVar("Test", bound=Callable[..., Awaitable[Any]])
 
 # What says that a test shall not be judged.
-_SET_ASIDE = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
+SET_ASIDE = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
 
 
 class Wrong(AssertionError):
@@ -217,7 +228,7 @@ def _explore(
         if known.failures:
             _fail(program, plan, known, saved, again, example)
     saved.tried()
-    report = _searched(program, plan, example)
+    report = searched(program, plan, example)
     if plan.tracks_unasked and (report.failures or is_uncontrolled(report)):
         untracked = attrs.evolve(plan, track=[], tracks_unasked=False)
         if _is_of_tracking(program, plan, untracked, report, example):
@@ -239,7 +250,7 @@ def _explore(
     return report
 
 
-def _searched(program: Program, plan: ExplorationPlan, example: Example | None) -> sim.Report:
+def searched(program: Program, plan: ExplorationPlan, example: Example | None) -> sim.Report:
     """Explore; up to the first failure, unless processes share the executions."""
     strategy, most = checked(plan, example is not None)
     if plan.jobs > 1:
@@ -260,8 +271,8 @@ def _is_of_tracking(
         same = _replayed(program, untracked, report.failures[0].schedule.short)
         return same is None or not same.failures
     # What executions share may have changed for good meanwhile: the doubt has to come back.
-    return not is_uncontrolled(_searched(program, untracked, example)) and is_uncontrolled(
-        _searched(program, plan, example)
+    return not is_uncontrolled(searched(program, untracked, example)) and is_uncontrolled(
+        searched(program, plan, example)
     )
 
 
@@ -472,7 +483,7 @@ def _special(error: BaseException) -> BaseException | None:
     for leaf in leaves:
         if isinstance(leaf, (pytest.exit.Exception, NotSimulated, *CONTROL)):
             return leaf
-    return leaves[0] if len(leaves) == 1 and isinstance(leaves[0], _SET_ASIDE) else None
+    return leaves[0] if len(leaves) == 1 and isinstance(leaves[0], SET_ASIDE) else None
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

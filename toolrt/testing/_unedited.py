@@ -21,9 +21,11 @@ from typing import Any, NoReturn
 import attrs
 import pytest
 
+from toolrt._plain import counted
 from toolrt.testing._changed import Changes, changes_key
 
 __all__ = [
+    "ADVISED_BY",
     "EXPLORED",
     "FAILED",
     "REFUSED",
@@ -43,6 +45,9 @@ __all__ = [
 #: What a test has been found to be, in words of the summary.
 EXPLORED, FAILED, UNDECIDED, REFUSED = "explored", "failed", "undecided", "refused"
 SKIPPED, ASYNCIO, UNCHANGED = "skipped", "asyncio", "unchanged"
+
+#: How many executions in any order give advice.
+ADVISED_BY = 20
 
 #: How many of the slowest tests, and of the reasons, the summary names.
 _NAMED = 5
@@ -69,6 +74,8 @@ class Explored:
     shared: tuple[str, ...] = ()
     #: Whether it was explored in Trio's orders only because neither the command line nor a marker names an order.
     orders_unasked: bool = False
+    #: Whether it passed in those, and failed in one of a few that Trio's documentation allows besides.
+    fails_in_any_order: bool = False
 
 
 outcome_key = pytest.StashKey[Explored]()
@@ -209,6 +216,14 @@ class Unedited:
                 "orders: those that Trio's scheduler makes; --explore-order any explores all that Trio's "
                 "documentation allows, as the marker does"
             )
+        advised = [name for name, (found, _) in self._seen.items() if found.fails_in_any_order]
+        if advised:
+            yield (
+                f"advice: {counted(len(advised), 'test')} passed in these orders, and failed in one of "
+                f"{ADVISED_BY} that Trio may make tomorrow; --explore-order any shows how:"
+            )
+            yield from (f"        {name}" for name in advised[:_NAMED])
+            yield from [f"        and {len(advised) - _NAMED} more"] if len(advised) > _NAMED else []
         yield from self._reasons(UNDECIDED, "undecided, by cause:")
         yield from self._reasons(REFUSED, "refused, by cause:")
         yield from self._reasons(ASYNCIO, "left to asyncio:")

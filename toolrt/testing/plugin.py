@@ -42,12 +42,23 @@ from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.testing._changed import changes_key
-from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore, is_uncontrolled, names_tracked
+from toolrt.testing._explored import (
+    SET_ASIDE,
+    ExplorationPlan,
+    NotShown,
+    Wrong,
+    checked,
+    explore,
+    is_uncontrolled,
+    names_tracked,
+    searched,
+)
 from toolrt.testing._fixtures import Recipe, emptied, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
 from toolrt.testing._pages import keeping
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase, ScheduleDirectory, ScheduleStore
 from toolrt.testing._unedited import (
+    ADVISED_BY,
     EXPLORED,
     FAILED,
     REFUSED,
@@ -183,6 +194,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     pytest.fail(text, pytrace=False)
 
 
+def _is_installed(path: Path) -> bool:
+    """Say whether a test came with a package that is installed: its suite is not the user's own."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+
+
 def _written(item: pytest.Function) -> Callable[..., Any]:
     """Give the test's own function, not bound."""
     inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
@@ -221,7 +237,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
     executions = config.getoption("explore_executions")
     if executions is None:
         executions = checked_number(config.getoption("explore") or "")
-    order, whole_suite = config.getoption("explore_order"), config.getoption("explore") is not None
+    order, whole_suite = _order_named(config), config.getoption("explore") is not None
     return attrs.evolve(
         plan,
         executions=plan.executions if executions is None else executions,
@@ -234,6 +250,14 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
         repairs=plan.repairs or config.getoption("explore_repair"),
         verbose=config.getoption("explore_verbose"),
     )
+
+
+def _order_named(config: pytest.Config) -> str | None:
+    """Give the order that the command line names, or else the ini file; None: neither does."""
+    named = config.getoption("explore_order") or config.getini("explore_order") or None
+    if named not in (None, "any", "trio"):
+        raise DefinitionRefused("the ini option explore_order", "any or trio", named)
+    return named
 
 
 @contextmanager
@@ -269,7 +293,7 @@ class _Explored:
         self._found = item.stash.setdefault(outcome_key, Explored(FAILED))
         marker = item.get_closest_marker("explore")
         by_marker = marker is not None and "order" in marker.kwargs and not item.stash.get(unmarked_key, False)
-        named = by_marker or item.config.getoption("explore_order") is not None
+        named = by_marker or _order_named(item.config) is not None
         self._found.orders_unasked = plan.order == "trio" and not named
 
     def run(self) -> None:
@@ -447,6 +471,8 @@ class _Explored:
         if report is None:
             return
         self._shown.append(report.claim)
+        if unmarked and self._found.orders_unasked:
+            self._look_at_all_orders(program)
         is_alone = self._found.distinct == 1 and self._plan.replay is None and not self._goes_on
         if is_alone and unmarked:
             seconds = self._plan.seconds
@@ -459,6 +485,20 @@ class _Explored:
                 # They are two, where the sample was of one.
                 self._found.distinct = max(self._found.distinct, others.distinct)
             self._found.whole |= self._found.alone
+
+    def _look_at_all_orders(self, program: Callable[[], Any]) -> None:
+        """Draw a few of all orders that Trio documents; a failure there is advice, and no failure of the test."""
+        if self._plan.replay is not None or self._hypothesis is not None or self._real:
+            return
+        if _is_installed(self._item.path):
+            return
+        plan = attrs.evolve(self._plan, order="any", strategy=None, executions=ADVISED_BY, track=[], jobs=1)
+        try:
+            report = searched(program, plan, None)
+        except (NotSimulated, *SET_ASIDE):
+            return
+        if report.failures and report.verdict is sim.FAIL:
+            self._found.fails_in_any_order = True
 
     def _place(self) -> ScheduleStore | None:
         config = self._item.config
