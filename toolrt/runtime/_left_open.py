@@ -102,7 +102,7 @@ def _holders(nursery: Any, batches: Iterable[Any]) -> list[types.AsyncGeneratorT
     managers = [one for one in gc.get_referrers(nursery) if isinstance(one, type(trio.open_nursery()))]
     of_batch = [batch for batch in batches if getattr(batch.block, "_nursery", None) is nursery]
     # A frame refers to what the tool entered: the batch's façade, which alone refers to its engine by a slot.
-    entered = [one for one in gc.get_referrers(*of_batch) if isinstance(one, Batch)] if of_batch else []
+    entered = [one for one in gc.get_referrers(*of_batch) if isinstance(one, Batch)]
     near = gc.get_referrers(nursery, *managers, *entered)
     # A frame keeps the way out of a block: the method `__aexit__` of what it entered.
     exits = [one for one in near if isinstance(one, types.MethodType)]
@@ -165,11 +165,9 @@ def check_answer(value: Any) -> None:
 
 
 def _unawaited(value: Any, depth: int, room: list[int]) -> list[Any]:
-    kind = type(value)
-    if kind in PLAIN:
-        return []
     if isinstance(value, _UNAWAITED):
         return [value]
+    kind = type(value)
     items: Iterable[Any] = value.values() if kind is dict else value if kind in (list, tuple, set, frozenset) else ()
     found: list[Any] = []
     if depth < _DEEPEST:
