@@ -29,8 +29,11 @@ from tests.order.test_slots import test_free_slots_go_to_the_outermost_lane_firs
 from tests.order.test_slots import test_slots_are_counted as slots
 from tests.order.test_tickets import test_tables_belong_to_one_run_of_an_event_loop_at_a_time as tenure
 from tests.order.test_tickets import test_tickets_wait_for_earlier_conflicts_and_nothing_else as tickets
+from tests.properties.test_a_batch_is_watched import test_progress_is_kept_up_to_a_bound_and_counted_beyond_it as kept
+from tests.properties.test_a_batch_is_watched import test_what_is_shown_is_what_is_so as watched
 from tests.properties.test_approvals import test_call_does_what_was_approved_and_no_more as approved
 from tests.properties.test_concurrent_batches import test_laws_hold_for_batches_that_share_a_workspace as two_batches
+from tests.properties.test_exits import test_exit_ends_the_batch_and_goes_out as exits
 from tests.properties.test_how_calls_end import test_each_call_ends_as_what_came_first_says as ends
 from tests.properties.test_left_open import (
     test_answer_is_looked_through_five_deep_and_for_a_thousand_values as looked_through,
@@ -40,6 +43,7 @@ from tests.properties.test_left_open import (
     test_scope_of_another_call_that_a_tool_leaves_is_its_own_error as scope_of_another,
 )
 from tests.properties.test_left_open import test_what_is_left_open_is_closed_and_said as left_open
+from tests.properties.test_misuse import test_what_is_refused_changes_nothing as misuse
 from tests.properties.test_owners import test_undeclared_is_alone_within_its_owner_and_claims_order_all as owners
 from tests.properties.test_proof import refused
 from tests.properties.test_root_claims import test_same_as_serial_where_calls_claim_everything as root_claims
@@ -50,6 +54,7 @@ from tests.properties.test_threads import (
     test_call_in_a_thread_ends_as_its_thread_does_unless_it_was_seen as in_threads,
 )
 from tests.properties.test_tool_context import test_events_keep_law_8_under_every_schedule as events_in_order
+from tests.properties.test_turns_of_owners import test_batches_of_one_owner_take_turns as turns
 from tests.properties.test_what_a_call_lends import test_calls_inside_have_what_the_call_has_and_no_more as lent
 from tests.properties.test_what_a_call_lends import test_no_call_inside_outlives_the_call as no_child_outlives
 from tests.properties.test_what_a_call_lends import test_sub_batches_are_nested_so_deep_and_no_deeper as nested
@@ -124,29 +129,34 @@ JUDGES = (
     _of(lanes, 100),
     _of(circles, 200),
     _of(tenure, 100),
-    _of(tickets, 250),
-    _of(machine, 250),
+    _of(tickets, 150),
+    _of(machine, 150),
     Judge("long_lane", long_lane),
 )
 #: Those of what a runtime does beside ordering calls.
 SHELL = (
-    _of(answers, 60),
+    _of(answers, 40),
     _of(looked_through, 40),
-    _of(left_open, 40),
+    _of(left_open, 30),
     _of(scope_of_another, 20),
-    _of(ends, 60),
+    _of(ends, 50),
     _of(in_threads, 40),
-    _of(approved, 80),
-    _of(lent, 30),
+    _of(exits, 50),
+    _of(misuse, 30),
+    _of(turns, 50),
+    _of(watched, 60),
+    _of(kept, 8),
+    _of(approved, 60),
+    _of(lent, 25),
     _of(no_child_outlives, 30),
     _of(nested, 4),
-    _of(root_claims, 40),
-    _of(as_one_after_the_other, 40),
+    _of(root_claims, 30),
+    _of(as_one_after_the_other, 20),
 )
 #: Behind the shipped examples.
 LATE = (
     _of(events_in_order, 20),
-    _of(two_batches, 40),
+    _of(two_batches, 20),
     _of(bounded, 10),
     _of(owners, 8),
 )

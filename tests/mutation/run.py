@@ -7,6 +7,7 @@
     python -m tests.mutation.run --only _slots      modules whose name ends so
     python -m tests.mutation.run --only _run --add  the same, added to what is kept of other modules
     python -m tests.mutation.run --survivors        those alone that survived the run that is kept
+    python -m tests.mutation.run --by in_threads    those judges alone whose names have this in them
     python -m tests.mutation.run --resume FILE      go on with a run that was stopped: FILE has who killed which mutant
 
 One process runs each property test and the shipped examples once, on the code as it is, and notes which functions they
@@ -30,7 +31,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.mutation._judges import EXAMPLES, JUDGES, SHELL, Bench, bench
+from tests.mutation._judges import EXAMPLES, JUDGES, LATE, SHELL, Bench, bench
 from tests.mutation._mutants import CodeMutant, applied_code, functions_by_place, mutants_of
 
 __all__ = ["KEPT", "MODULES", "REASONS", "judged"]
@@ -47,7 +48,7 @@ MODULES = (
 #: Seconds of processor time that one property test, or one example, may take beyond five times what it took at first.
 _PATIENCE = 1
 #: Seconds until one that waits for what never comes has taken too long.
-_WAITS = 40
+_WAITS = 25
 
 
 def _begins(seconds: float) -> None:
@@ -141,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append")
+    parser.add_argument("--by", action="append")
     parser.add_argument("--resume", type=Path)
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--write", action="store_true")
@@ -155,7 +157,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = [one for one in mutants if one.name in lived]
     Random(asked.seed).shuffle(chosen)  # so that a run that ends early is an even sample
     order = JUDGES if any(".order." in module for module in modules) else ()
-    judges = bench(asked.seed, asked.examples, order + SHELL)
+    parts = [order + SHELL, LATE]
+    if asked.by:
+        parts = [tuple(one for one in part if any(name in one.name for name in asked.by)) for part in parts]
+    judges = bench(asked.seed, asked.examples, *parts)
     print(f"{len(chosen)} of {len(mutants)} mutants, {len(judges.examples)} examples", flush=True)
     reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
     rows: dict[str, dict[str, int]] = {one: {"tried": 0, "killed": 0} for one in modules}

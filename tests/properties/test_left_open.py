@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -79,7 +79,7 @@ class Careless:
 
     def __init__(self, what: list[str], ends: str) -> None:
         self._what, self._ends = what, ends
-        self._kept: list[Any] = []
+        self.kept: list[Any] = []
 
     async def body(self, ctx: ToolContext) -> Any:
         for one in self._what:
@@ -95,15 +95,15 @@ class Careless:
         if one in SCOPES:
             trio.CancelScope(shield=one == "shield", deadline=0 if one == "cancelled scope" else 1e9).__enter__()
         elif one in GENERATORS:
-            self._kept.append(GENERATORS[one](ctx))
-            await anext(self._kept[-1])
+            self.kept.append(GENERATORS[one](ctx))
+            await anext(self.kept[-1])
         elif one == "batch":
             batch = await ctx.open_batch().__aenter__()
-            self._kept.append(batch)
+            self.kept.append(batch)
             batch.submit(call("leaf"))
         else:
             nursery = await trio.open_nursery().__aenter__()
-            self._kept.append(nursery)
+            self.kept.append(nursery)
             if one == "nursery":
                 nursery.start_soon(trio.sleep_forever)
             elif one == "failing nursery":
@@ -160,6 +160,11 @@ def test_what_is_left_open_is_closed_and_said(what: list[str], ends: str, option
     assert (done.state.get("changed"), busy, running) == (None, False, 0)
     error = done.results[1].error
     assert careless.said in error
+    for one in careless.kept:
+        if isinstance(one, AsyncGenerator):
+            assert one.ag_frame is None, "it is closed, in the task that entered it"
+        elif isinstance(one, toolrt.Batch) and not any("cancelled" in other or "failing" in other for other in what):
+            assert "call 1 of batch batch-1 has ended" in str(one.outcome.results[0].error)
     came_up = {words for words in ("and more", "child", *RAISED.values()) if words in error}
     assert came_up == careless.came_up or (careless.closes_cancelled and came_up < careless.came_up)
 
