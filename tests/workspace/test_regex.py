@@ -132,19 +132,36 @@ def test_steps_are_forgotten_and_made_again(monkeypatch):
         assert matches(pattern, line) is (re.search(pattern, line) is not None)
 
 
-def test_literal_is_in_every_match():
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("\\bfoo\\d+barbaz?", "barba"),
+        ("foo|bar", ""),
+        ("(foo|barbaz)tail", "tail"),
+        ("x{3}", "xxx"),
+        ("(ab){2}c", "ababc"),
+        ("a.*", "a"),
+    ],
+)
+def test_factor_is_the_rarest_text_that_every_match_has(pattern, literal):
     """What a search may look for first."""
-    assert Expression("\\bfoo\\d+barbaz?").literal == "barba"
-    assert Expression("foo|bar").literal == ""
-    assert Expression("foo", True).literal == ""
+    factor = Expression(pattern).factor
+    assert factor is not None
+    assert factor.literal == literal
 
 
-@given(pattern=PATTERNS, line=st.text("abcé_1 .-", max_size=10))
-def test_literal_is_in_every_line_that_matches(pattern, line):
+@pytest.mark.parametrize("pattern", ["^$", "a*", "a|", "\\b", "(?:x?|y)z*"])
+def test_what_may_match_nothing_has_no_factor(pattern):
+    """Then every line has to be looked at."""
+    assert Expression(pattern).factor is None
+
+
+@given(pattern=PATTERNS, line=st.text("abcé_1 .-", max_size=10), ignore_case=st.booleans())
+def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
     """It leaves out no line."""
-    expression = Expression(pattern)
-    if expression.matches(line):
-        assert expression.literal in line
+    expression = Expression(pattern, ignore_case)
+    if expression.factor is not None and expression.matches(line):
+        assert expression.factor.compiled().search(line) is not None
 
 
 @pytest.mark.parametrize("name", POSIX)

@@ -24,15 +24,15 @@ import hashlib
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import attrs
 import trio
 
 from toolrt import probe
 from toolrt._plain import counted
-from toolrt.errors import DefinitionRefused, InternalError
+from toolrt.errors import DefinitionRefused
 from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._languages import language_of
 from toolrt.plugins.code._pieces import pieces_of
@@ -41,14 +41,12 @@ from toolrt.plugins.code._skeleton import grammars_of_thread
 from toolrt.plugins.code._store import FactStore, FileRow, Stored
 from toolrt.workspace import (
     Disk,
-    Entry,
     Kind,
-    MountedDisk,
-    RealDisk,
     Snapshot,
     Stat,
     Walk,
     Workspace,
+    at_once,
     ignored_above,
     real_disks,
     state_directory,
@@ -168,7 +166,7 @@ class FactIndex:
             if probe.sink is not None:
                 # What is known is a function of the files, whose accesses the disk reports: refreshing commutes.
                 probe.sink.access(("code",), False)
-            found = await self._looked()
+            found = await at_once(self.workspace.disk, self._walked)
             known = await self.in_thread(self._known)
             wanted: list[tuple[str, Stat]] = []
             for path, stat in found.items():
@@ -201,15 +199,8 @@ class FactIndex:
             return self.store.files()
         return self.files
 
-    async def _looked(self) -> dict[str, Stat]:
-        """The files there are, by path."""
-        disk = self.workspace.disk
-        if not real_disks(disk) or probe.threads_inline:
-            return await self._walked(disk)
-        at_once = disk.over(_AtOnce) if isinstance(disk, MountedDisk) else cast(Disk, _AtOnce(disk))
-        return await self.in_thread(lambda: _result(self._walked(at_once)))
-
     async def _walked(self, disk: Disk) -> dict[str, Stat]:
+        """The files there are, by path."""
         walk = Walk(disk, (), await ignored_above(disk, ()), lambda names: True)
         found: dict[str, Stat] = {}
         large = unnamed = 0
@@ -280,42 +271,6 @@ class FactIndex:
         if touched:
             self.store.touch(touched)
         return len(kept)
-
-
-class _AtOnce:
-    """A real disk for one thread that goes through all of a tree: what is awaited has been done.
-
-    A worker thread for each directory takes several times as long (measured on 13,377 files).
-    """
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = cast(RealDisk, disk)
-        self.root = disk.root
-        self.folds = disk.folds
-
-    async def look(self, entry: Entry) -> Stat:
-        """As `RealDisk.look`."""
-        return self._disk._look(entry)
-
-    async def names(self, entry: Entry) -> list[tuple[str, Stat]]:
-        """As `RealDisk.names`."""
-        trio.from_thread.check_cancelled()
-        return self._disk._names(entry)
-
-    async def read(self, entry: Entry, limit: int) -> Snapshot:
-        """As `RealDisk.read`."""
-        return self._disk._read(entry, limit)
-
-
-def _result(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives that waits for nothing."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        given: T = end.value
-        return given
-    work.close()
-    raise InternalError("a walk at once had to wait")
 
 
 _NOTHING = Stat(Kind.FILE, 0, 0, 0, 0, 0, 0, 1)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
 import sys
@@ -42,6 +43,7 @@ from toolrt.workspace.disk._disk import (
     Survey,
 )
 from toolrt.workspace.disk._disk_errors import DiskBusy, failure, require_below_root
+from toolrt.workspace.disk._listings import Listing, Listings
 from toolrt.workspace.disk._process_lock import LockHeld, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
 from toolrt.workspace.disk._real_keep import boxes, give_back, keep, kept_for, survey
@@ -51,6 +53,7 @@ from toolrt.workspace.disk._real_remove import remove, remove_tree
 from toolrt.workspace.disk._real_walk import (
     LISTED,
     directory,
+    listed,
     open_below,
     opened,
     part_seen,
@@ -119,6 +122,7 @@ class RealDisk:
         home = os.path.expanduser("~")
         self._home = home if home.startswith("/") else None
         self._foldings: dict[str, Folding] = {}
+        self._listings = Listings()
         self._fsync = fsync
         self.trust(Seal(private_directories([self._root])))
         self._workers = DiskThreads(_THREADS, eager=fsync)
@@ -346,10 +350,38 @@ class RealDisk:
 
     def _names(self, entry: Entry) -> list[tuple[str, Stat]]:
         with directory(self._root, entry[:-1]) as above, shown_as(entry):
-            listed = open_below(entry[-1] if entry else ".", above, LISTED)
-            with opened(listed):
-                names = sorted(os.listdir(listed))
-                return [(name, stat_of(found)) for name in names if (found := _found(name, listed))]
+            here = open_below(entry[-1] if entry else ".", above, LISTED)
+            with opened(here):
+                names = sorted(os.listdir(here))
+                return [(name, stat_of(found)) for name in names if (found := _found(name, here))]
+
+    def listing(self, entry: Entry) -> Listing:
+        """What is in the directory at `entry`, by name and kind; for a worker thread.
+
+        Raises:
+            OSError: as `Disk.names`.
+
+        Checkpoint: never; it blocks.
+        """
+        known = self._listings.find(entry, self._path(entry))
+        if known is not None:
+            return known
+        with listed(self._root, entry) as descriptor, shown_as(entry):
+            return self._listings.listed(entry, descriptor, self.now_ns() - self.time_step_ns)
+
+    def larger(self, base: Entry, names: Iterable[Entry], limit: int) -> set[Entry]:
+        """Those of the `names` below `base` that have more than `limit` bytes; for a worker thread.
+
+        Checkpoint: never; it blocks.
+        """
+        found: set[Entry] = set()
+        for above, group in itertools.groupby(names, lambda one: one[:-1]):
+            with contextlib.suppress(OSError), directory(self._root, (*base, *above)) as here:
+                for one in group:
+                    seen = _found(one[-1], here)
+                    if seen is not None and seen.st_size > limit:
+                        found.add(one)
+        return found
 
     def _read(self, entry: Entry, limit: int) -> Snapshot:
         require_below_root(entry, errno.EISDIR)

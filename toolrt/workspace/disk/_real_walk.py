@@ -1,8 +1,9 @@
 """Reaches an entry of the real disk without following links, and reads it.
 
 Rules.  One directory after the other is opened from the root, each by its name inside the one before and without
-following a link.  Directories are opened to pass through (O_PATH where there is such a thing), which asks no more
-than the right to search them.  A file is opened only after a look showed that it is one.
+following a link; or the kernel does the same in one call (`toolrt.workspace.disk._beneath`).  Directories are opened
+to pass through (O_PATH where there is such a thing), which asks no more than the right to search them.  A file is
+opened only after a look showed that it is one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import TracebackType
 
 import attrs
 
+from toolrt.workspace.disk._beneath import open_beneath
 from toolrt.workspace.disk._disk import DEVICE, KIND_OF_TYPE, TYPE_BITS, Entry, Kind, Snapshot, Stat, is_plain
 from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced, failure
 
@@ -95,8 +97,8 @@ def directory(root: str, entry: Entry) -> opened:
 
 def listed(root: str, entry: Entry) -> opened:
     """The directory at `entry`, open to list it, reached without following a link."""
-    with directory(root, entry) as passed:
-        return opened(os.open(".", LISTED, dir_fd=passed))
+    with opened(open_way(root, entry[:-1])) as above:
+        return opened(open_below(entry[-1] if entry else ".", above, LISTED))
 
 
 def open_way(root: str, entry: Entry) -> int:
@@ -106,6 +108,11 @@ def open_way(root: str, entry: Entry) -> int:
     depth = 0
     try:
         here = os.open(root, _PASSED)
+        if len(entry) > 1:
+            there = open_beneath(here, entry, _PASSED)
+            if there >= 0:
+                os.close(here)
+                return there
         for name in entry:
             depth += 1
             try:
@@ -187,7 +194,7 @@ def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = Fal
             require_regular(found, entry)
             if found.st_size > limit:
                 raise TooLarge(found.st_size, limit)
-            content = read_all(descriptor, limit + 1)
+            content = read_all(descriptor, limit + 1, found.st_size)
             if len(content) > limit:
                 raise TooLarge(len(content), limit)
             others = _attributes_of(descriptor) if attributes else ()
@@ -225,10 +232,10 @@ def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
 _ENDED_BY_A_WRITE = frozenset(("security.capability", "security.ima", "security.evm"))
 
 
-def read_all(descriptor: int, most: int) -> bytes:
-    """What can be read from here on, at most `most` bytes."""
+def read_all(descriptor: int, most: int, expected: int = 1 << 20) -> bytes:
+    """What can be read from here on, at most `most` bytes; `expected` bytes need no more room than they have."""
     blocks: list[bytes] = []
-    while most > 0 and (block := os.read(descriptor, min(most, 1 << 20))):
+    while most > 0 and (block := os.read(descriptor, min(most, max(expected + 1, 1 << 16), 1 << 20))):
         blocks.append(block)
         most -= len(block)
     return b"".join(blocks)

@@ -12,28 +12,32 @@ seen: it bypasses the freshness memory and the caches of the file service.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from toolrt import probe
+from toolrt.events import observer
 from toolrt.model import READ, Claim, State
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess, held, looked_up, missing
-from toolrt.workspace.change._mutation import SIZE_LIMIT
+from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
-from toolrt.workspace.disk._disk import DEEPEST, Entry, Kind
+from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.finding._at_once import at_once, goes_at_once
 from toolrt.workspace.finding._ripgrep import candidates
 from toolrt.workspace.finding._search import SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
-from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
+from toolrt.workspace.finding._walk import VISITED_MOST, Walk, ignored_above
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace.names._mounts import located, path_on
 from toolrt.workspace.names._naming import meant_path, shown_path
 from toolrt.workspace.rules._ignore import RULES_MOST
 from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
+from toolrt.workspace.rules._patterns import State as GlobState
 from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._encoding import named
 
@@ -75,22 +79,12 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
     if base.found is None:
         raise missing(base)
     patterns = _Patterns.of(pattern, "pattern")
-    walk = await _walk(workspace, ctx, base, ignored, patterns)
-    found: list[str] = []
-    more = 0
+    names, _, notes = await _walked(workspace, ctx, base, ignored, patterns, None)
     paths = _ShownPaths(workspace, ctx, base)
-    while (one := await _next(walk, base)) is not None:
-        if one.stat.kind is not Kind.DIRECTORY and patterns.match(one.names):
-            if len(found) < _GLOBBED_MOST:
-                found.append(paths.path(one.names))
-            else:
-                more += 1
-    notes = _notes(walk)
-    if more:
-        notes.insert(0, f"{more} more are not shown; use a narrower pattern")
-    if not found:
-        return "\n".join(["no file matches", *_noted(notes)])
-    return "\n".join([*found, *_noted(notes)])
+    found = [paths.path(one) for one in names[:_GLOBBED_MOST]]
+    if len(names) > len(found):
+        notes.insert(0, f"{len(names) - len(found)} more are not shown; use a narrower pattern")
+    return "\n".join([*(found or ["no file matches"]), *_noted(notes)])
 
 
 async def search(
@@ -126,49 +120,128 @@ async def search(
     names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
     chosen = named("encoding", encoding)
     paths = _ShownPaths(workspace, ctx, base)
-    unsearched = UnsearchedFiles(lambda entry: paths.path(entry[len(base.entry) :]))
+    found = _LinesFound(workspace, ctx, base, sought, chosen, limit, paths)
     if base.found.kind is Kind.FILE:
-        lines = await lines_of_file(workspace, ctx, base, sought, limit + 1, chosen, unsearched)
-        if isinstance(lines, FileProblem):
-            raise lines
-        return _answer(
-            [f"{paths.path(())}:{number}: {_cut(line)}" for number, line in lines], limit, unsearched.notes()
-        )
-    walk = await _walk(workspace, ctx, base, ignored, names)
-    found: list[str] = []
-    keys = KeysBelow(workspace.disk, base)
-    may_have: Set[Entry] | None = None
-    searched = 0
-    while len(found) <= limit and (one := await _next(walk, base)) is not None:
-        if one.stat.kind is not Kind.FILE or not (names is None or names.match(one.names)):
-            continue
-        if may_have is not None and one.stat.size <= SIZE_LIMIT and one.names not in may_have:
-            continue
-        searched += 1
-        if searched == _RIPGREP_FROM:
-            may_have = await _candidates(workspace, base, sought)
-        identity = keys.identity(one.names, one.stat)
-        lines = await lines_of_file(workspace, ctx, identity, sought, limit + 1 - len(found), chosen, unsearched)
-        if not isinstance(lines, FileProblem):
-            found += [f"{paths.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
-    return _answer(found, limit, [*unsearched.notes(), *_notes(walk)])
+        problem = await found.add(workspace.disk, (), base.found)
+        if problem is not None:
+            raise problem
+        return found.answer([])
+    files, stats, notes = await _walked(workspace, ctx, base, ignored, names, Kind.FILE)
+    await found.add_all(files[:_RIPGREP_FROM], stats)
+    rest = files[_RIPGREP_FROM:]
+    if rest and found.wants_more:
+        await found.add_all(await _that_may_have(workspace, base, sought, rest), stats)
+    return found.answer(notes)
 
 
-async def _candidates(workspace: FileAccess, base: Identity, sought: SearchPattern) -> Set[Entry] | None:
-    """The files that may have what is sought, by ripgrep; None where it cannot help: then all may."""
+async def _that_may_have(
+    workspace: FileAccess, base: Identity, sought: SearchPattern, files: list[Entry]
+) -> list[Entry]:
+    """Those of the files that may have what is sought, by ripgrep; all of them where it cannot help."""
     disk, below = located(workspace.disk, base.entry)
-    if probe.threads_inline or not sought.literal or not isinstance(disk, RealDisk):
-        return None
+    if sought.factor is None or not isinstance(disk, RealDisk) or not goes_at_once(workspace.disk):
+        return files
     if workspace.disk.mounts and not base.entry:
-        return None  # it would not see what is mounted
-    return await candidates(path_on(disk, below), sought.literal)
+        return files  # it would not see what is mounted
+    named = await candidates(path_on(disk, below), sought.factor)
+    if named is None:
+        return files
+    real = disk
+    large = await in_thread(lambda: real.larger(below, files, SIZE_LIMIT))
+    return [one for one in files if one in named or one in large]
 
 
-def _answer(found: list[str], limit: int, notes: list[str]) -> str:
-    if len(found) > limit:
-        del found[limit:]
-        notes = [f"only the first {limit} lines are shown; search for something narrower", *notes]
-    return "\n".join([*(found or ["no line matches"]), *_noted(notes)])
+class _LinesFound:
+    """What a search has found so far.
+
+    Args:
+        base: what is searched, a directory or a file.
+        encoding: what files are read in that are no text otherwise; None: no other.
+        limit: how many lines are shown.
+        paths: shows the paths.
+    """
+
+    def __init__(
+        self,
+        workspace: FileAccess,
+        ctx: CallContext,
+        base: Identity,
+        sought: SearchPattern,
+        encoding: str | None,
+        limit: int,
+        paths: _ShownPaths,
+    ) -> None:
+        self._workspace = workspace
+        self._ctx = ctx
+        self._base = base
+        self._keys = KeysBelow(workspace.disk, base)
+        self._sought = sought
+        self._encoding = encoding
+        self._limit = limit
+        self._paths = paths
+        self._lines: list[str] = []
+        self._unsearched = UnsearchedFiles(lambda entry: paths.path(entry[len(base.entry) :]))
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether more lines are wanted: one beyond the limit tells that there are more."""
+        return len(self._lines) <= self._limit
+
+    async def add_all(self, files: Sequence[Entry], stats: Mapping[Entry, Stat]) -> None:
+        """Add the lines of these files, in their order, until there are enough.
+
+        Args:
+            stats: what was seen of them; of all or of none.
+        """
+
+        async def searched(disk: Disk) -> None:
+            for names in files:
+                if not self.wants_more:
+                    return
+                stat = stats.get(names)
+                if stat is None and disk is self._workspace.disk:
+                    stat = await disk.look((*self._base.entry, *names))
+                await self.add(disk, names, stat)
+
+        if probe.sink is None and not observer.records:
+            await at_once(self._workspace.disk, searched)
+        else:
+            await searched(self._workspace.disk)  # each read is told, and from Trio's thread
+
+    async def add(self, disk: Disk, names: Entry, stat: Stat | None) -> FileProblem | None:
+        """Add the lines of the file at these names; gives why it cannot be searched at all, if it cannot.
+
+        Args:
+            disk: the workspace's, or a view of it.
+            stat: what was seen of the file; None: nothing, for a view.
+        """
+        entry = (*self._base.entry, *names)
+
+        async def read() -> Snapshot:
+            if disk is not self._workspace.disk or stat is None:
+                return await disk.read(entry, SIZE_LIMIT)
+            identity = self._keys.identity(names, stat) if names else self._base
+            return await self._workspace.files.scan(self._ctx, identity)
+
+        large = stat is not None and stat.size > SIZE_LIMIT
+        most = self._limit + 1 - len(self._lines)
+        # What cannot be searched is named by the reason alone, unless it is the only file.
+        path = "" if names else self._base.path
+        found = await lines_of_file(
+            disk, entry, path, large, read, self._sought, most, self._encoding, self._unsearched
+        )
+        if isinstance(found, FileProblem):
+            return found
+        self._lines += [f"{self._paths.path(names)}:{number}: {_cut(line)}" for number, line in found]
+        return None
+
+    def answer(self, notes: list[str]) -> str:
+        """What the search answers; `notes` are of the walk."""
+        notes = [*self._unsearched.notes(), *notes]
+        if not self.wants_more:
+            del self._lines[self._limit :]
+            notes = [f"only the first {self._limit} lines are shown; search for something narrower", *notes]
+        return "\n".join([*(self._lines or ["no line matches"]), *_noted(notes)])
 
 
 def _number(value: int) -> str:
@@ -205,11 +278,20 @@ def _noted(notes: list[str]) -> list[str]:
     return [f"({note})" for note in notes]
 
 
+#: What says whether a name matches; None: each does.
+_NameTest = Callable[[str], object] | None
+
+
 @attrs.frozen
 class _Patterns:
     """Patterns for paths; a path matches if one of them does."""
 
     _globs: tuple[Glob, ...]
+    #: How far each has come after the names of a directory, and what matches a name there (None: each name does).
+    _come: dict[Entry, tuple[GlobState, ...]] = attrs.field(factory=dict, init=False, eq=False)
+    _matchers: dict[tuple[GlobState, ...], Callable[[str], object] | None] = attrs.field(
+        factory=dict, init=False, eq=False
+    )
 
     @classmethod
     def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> _Patterns:
@@ -241,34 +323,67 @@ class _Patterns:
                 why = str(refusal)
         raise FileProblem(name, "a pattern for paths below path, such as **/*.py", why, "Give path for the directory.")
 
-    def match(self, names: Sequence[str]) -> bool:
+    def match(self, names: Entry) -> bool:
         """Whether one of them matches."""
-        return any(glob.matches(names) for glob in self._globs)
+        matches = self.matcher(names[:-1])
+        return matches is None or bool(matches(names[-1]))
 
-    def may_match_below(self, names: Sequence[str]) -> bool:
+    def may_match_below(self, names: Entry) -> bool:
         """Whether something below the directory of these names may match."""
-        for glob in self._globs:
-            state = glob.start
-            for name in names:
-                state = glob.step(state, name)
-            if state:
-                return True
-        return False
+        return any(self._states(names))
+
+    def matcher(self, above: Entry) -> _NameTest:
+        """What says whether a name in the directory of these names matches; None: each does."""
+        states = self._states(above)
+        if states not in self._matchers:
+            self._matchers[states] = self._matcher(states)
+        return self._matchers[states]
+
+    def _matcher(self, states: tuple[GlobState, ...]) -> _NameTest:
+        expressions: list[str] = []
+        for glob, state in zip(self._globs, states, strict=True):
+            last = glob.last_names(state)
+            if last is None:
+                return None
+            expressions += [one.pattern for one in last]
+        if not expressions:
+            return lambda name: False
+        return re.compile("|".join(expressions), re.DOTALL).match
+
+    def _states(self, names: Entry) -> tuple[GlobState, ...]:
+        """How far each pattern has come after these names; the directory above is asked for before what is in it."""
+        known = self._come.get(names)
+        if known is None:
+            above = self._states(names[:-1]) if names else ()
+            known = self._come[names] = (
+                tuple(glob.step(state, names[-1]) for glob, state in zip(self._globs, above, strict=True))
+                if names
+                else tuple(glob.start for glob in self._globs)
+            )
+        return known
 
 
-async def _walk(
-    workspace: FileAccess, ctx: CallContext, base: Identity, all_files: bool, patterns: _Patterns | None
-) -> Walk:
-    ignored = None if all_files else await ignored_above(workspace.disk, base.entry)
+async def _walked(
+    workspace: FileAccess,
+    ctx: CallContext,
+    base: Identity,
+    all_files: bool,
+    patterns: _Patterns | None,
+    kind: Kind | None,
+) -> tuple[list[Entry], Mapping[Entry, Stat], list[str]]:
+    """The names of what is of this kind and matches below the directory, looks at them, and notes on the others."""
     withheld = withholding(workspace.disk, ctx, base)
-    if patterns is None:
-        return Walk(workspace.disk, base.entry, ignored, lambda names: True, withheld)
-    return Walk(workspace.disk, base.entry, ignored, patterns.may_match_below, withheld, patterns.match)
 
+    async def walked(disk: Disk) -> tuple[list[Entry], Mapping[Entry, Stat], list[str]]:
+        ignored = None if all_files else await ignored_above(disk, base.entry)
+        if patterns is None:
+            walk = Walk(disk, base.entry, ignored, lambda names: True, withheld)
+            return await walk.names(kind), walk.stats, _notes(walk)
+        walk = Walk(disk, base.entry, ignored, patterns.may_match_below, withheld, patterns.match)
+        return await walk.names(kind, patterns.matcher), walk.stats, _notes(walk)
 
-async def _next(walk: Walk, base: Identity) -> Found | None:
     try:
-        return await walk.next()
+        return await at_once(workspace.disk, walked)
     except FileNotFoundError:
         raise missing(base) from None
     except OSError as error:

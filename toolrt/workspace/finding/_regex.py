@@ -22,6 +22,7 @@ from typing import Literal, NoReturn
 
 import attrs
 
+from toolrt.workspace.finding._factor import Characters, Factor, FactorOfSequence
 from toolrt.workspace.rules._patterns import POSIX
 
 #: How long a pattern may be, how deep its groups may nest, how many places its automaton may have, and how many of
@@ -30,6 +31,9 @@ _LONGEST = 1000
 _DEEPEST = 50
 _PLACES_MOST = 2000
 WORK_MOST = 10_000_000
+
+#: How many copies of what is repeated count for what every match has.
+_COPIES = 8
 
 #: How many steps are remembered before all are forgotten.
 _STEPS_REMEMBERED = 50_000
@@ -361,8 +365,8 @@ class Expression:
         self._nodes = 0
         self._places: list[_NfaState] = [_NfaState(None, None, ())]
         self._first = self._compiled(tree, 0)
-        #: A text that every match has, or "".
-        self.literal = _literal_of(tree)
+        #: What every match has, if anything is known of it.
+        self.factor = _factor_of(tree)
         #: How many places were visited to make states.
         self.work = 0
         self._forget()
@@ -472,13 +476,34 @@ class Expression:
         return passed
 
 
-def _literal_of(tree: _Node) -> str:
-    """The longest run of plain characters that every match of `tree` has."""
-    longest = run = ""
-    for node in tree.parts if isinstance(tree, _All) else (tree,):
-        if isinstance(node, _One) and node.literal is not None:
-            run += node.literal
-        else:
-            run = ""
-        longest = max(longest, run, key=len)
-    return longest
+def _factor_of(tree: _Node) -> Factor | None:
+    """What every match of `tree` has; None: nothing is known of it."""
+    found = FactorOfSequence()
+    _tell(tree, found)
+    return found.best()
+
+
+def _tell(node: _Node, found: FactorOfSequence) -> None:
+    """Tell the next part, `node`."""
+    if isinstance(node, _One):
+        found.character(_characters(node))
+    elif isinstance(node, _All):
+        for part in node.parts:
+            _tell(part, found)
+    elif isinstance(node, _Any):
+        factors = [_factor_of(part) for part in node.parts]
+        known = [factor for factor in factors if factor is not None]
+        found.gap(Factor.any_of(known) if len(known) == len(factors) else None)
+    elif isinstance(node, _Repeat):
+        times = min(node.least, _COPIES)
+        for _ in range(times):
+            _tell(node.part, found)
+        if node.least != node.most or times != node.least:
+            found.gap()
+            # The last ones stand before what follows.
+            for _ in range(times if isinstance(node.part, _One) else 0):
+                _tell(node.part, found)
+
+
+def _characters(one: _One) -> Characters:
+    return Characters.that(one.test) if one.literal is None else Characters(one.literal, False)

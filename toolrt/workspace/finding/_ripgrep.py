@@ -1,14 +1,16 @@
-"""Asks ripgrep, where it is installed, which files of a real directory may contain a text.
+"""Asks ripgrep, where it is installed, which files of a real directory may contain what is searched for.
 
-Rules.  ripgrep names candidates and decides nothing.  A file that it leaves out is text and does not have the pattern
-in any encoding that a search reads; a file that it names is read and searched as without ripgrep.  A file that is not
-UTF-8 text is always named, because the search reads it or reports that it cannot.  Large files (`SIZE_LIMIT`) are not
-passed to it.  So answers are the same where it is missing, fails, or has another version, and no content is shown that
-did not come through the disk port, which follows no link.
+Rules.  ripgrep names candidates and decides nothing.  It looks for a factor of the search (`_factor`), so a file that
+it leaves out is text and has no match; a file that it names is read and searched as without ripgrep.  A file that is
+not UTF-8 text is always named, because the search reads it or reports that it cannot: UTF-16 with its mark among
+them.  So answers are the same where it is missing, fails, or has another version, and no content is shown that did not
+come through the disk port, which follows no link.
 
-Limits.  It compares bytes, so a search that ignores case runs without it.  It follows no link but opens files by their
-paths, so it may look into a file that is swapped for a link at that moment.  That result is dropped, because the port
-refuses the link.
+Theory.  Text and factor are looked for in one pass: a second process that looks for lines that are no text takes as
+long again.
+
+Limits.  ripgrep follows no link but opens files by their paths, so it may look into a file that is swapped for a link
+at that moment.  That result is dropped, because the port refuses the link.
 """
 
 from __future__ import annotations
@@ -24,11 +26,33 @@ import trio
 
 from toolrt.workspace.change._mutation import SIZE_LIMIT
 from toolrt.workspace.disk._disk import Entry
+from toolrt.workspace.finding._factor import Factor
 
-#: A line of UTF-8 without NUL.
-_TEXT = r"^[^\x00]*$"
+#: The characters of UTF-8 by the bytes that they have: the first byte, and what the second and the others may be.
+_FORMS = (
+    (r"[\xC2-\xDF]", r"[\x80-\xBF]", 0),
+    (r"\xE0", r"[\xA0-\xBF]", 1),
+    (r"[\xE1-\xEC\xEE\xEF]", r"[\x80-\xBF]", 1),
+    (r"\xED", r"[\x80-\x9F]", 1),
+    (r"\xF0", r"[\x90-\xBF]", 2),
+    (r"[\xF1-\xF3]", r"[\x80-\xBF]", 2),
+    (r"\xF4", r"[\x80-\x8F]", 2),
+)
+_NEXT = r"[\x80-\xBF]"
 
-_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+
+def _no_text() -> str:
+    """An expression for a line that has a NUL, or is no UTF-8: whole characters, and then what begins none."""
+    whole = [rf"{first}{second}{_NEXT}{{{more}}}" for first, second, more in _FORMS]
+    broken = [r"[\x00\x80-\xC1\xF5-\xFF]"]
+    for first, second, more in _FORMS:
+        broken.append(rf"{first}(?:[^{second[1:-1]}]|$)")
+        broken += [rf"{first}{second}{_NEXT}{{{n}}}(?:[^\x80-\xBF]|$)" for n in range(more)]
+    return rf"(?-u)^(?:[\x01-\x7F]|{'|'.join(whole)})*(?:{'|'.join(broken)})"
+
+
+#: What a factor must tell before ripgrep is asked: one in some hundred places of ordinary text has it.
+_BITS_LEAST = 7
 
 
 @functools.cache
@@ -37,28 +61,26 @@ def program() -> str | None:
     return shutil.which("rg") or shutil.which("rg", path=sysconfig.get_path("scripts"))
 
 
-async def candidates(directory: str, literal: str) -> Set[Entry] | None:
-    """The files below `directory` that may have `literal`, as the names that lead to them; None: it cannot be told.
+async def candidates(directory: str, factor: Factor) -> Set[Entry] | None:
+    """The files below `directory` that may have what has `factor`, by the names that lead to them; None: any may.
 
     Of files with more than `SIZE_LIMIT` bytes it says nothing.
 
     Checkpoint: always.
     """
     rg = program()
-    if rg is None or not await _is_ripgrep(rg):
+    if rg is None or factor.bits < _BITS_LEAST or not await _is_ripgrep(rg):
         await trio.lowlevel.checkpoint()
         return None
     command = [rg, "--no-config", "--no-messages", "--files-with-matches", "--null", "--max-filesize", str(SIZE_LIMIT)]
     # All files there are, whatever ignore files say: those of another program's taste must not decide.
     command += ["--no-ignore", "--hidden", "--glob", "!.git", "--text", "--encoding", "none"]
-    found: set[Entry] = set()
-    for wanted in (["--regexp", _any_encoding(literal)], ["--invert-match", "--regexp", _TEXT]):
-        code, said = await _run([*command, *wanted, "."], directory)
-        if code not in (0, 1):
-            return None
-        paths = (os.fsdecode(path) for path in said.split(b"\0") if path)
-        found.update(tuple(part for part in path.split("/") if part != ".") for path in paths)
-    return found
+    command += ["--regexp", factor.expression(lambda number: f"\\x{{{number:x}}}"), "--regexp", _no_text(), "."]
+    code, said = await _run(command, directory)
+    if code not in (0, 1):
+        return None
+    paths = (os.fsdecode(path) for path in said.split(b"\0") if path)
+    return {tuple(part for part in path.split("/") if part != ".") for path in paths}
 
 
 #: For each program called ``rg``, once it was asked for its version: whether it is ripgrep.  Other programs have the
@@ -82,9 +104,3 @@ async def _run(command: list[str], directory: str) -> tuple[int | None, bytes]:
     except OSError:
         return None, b""
     return done.returncode, done.stdout
-
-
-def _any_encoding(literal: str) -> str:
-    """An expression for the bytes of `literal` in each encoding that a search reads."""
-    encoded = (literal.encode(encoding, "surrogatepass") for encoding in _ENCODINGS)
-    return "|".join("(?-u:" + "".join(f"\\x{byte:02x}" for byte in one) + ")" for one in dict.fromkeys(encoded))

@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.finding._factor import BEYOND_ASCII, Characters, Factor, FactorOfSequence
 from toolrt.workspace.finding._regex import Expression, RegexRefused
+
+#: A byte order mark, as it stands or as it is escaped.
+_MARK_MEANT = re.compile(r"\ufeff|\\ufeff|\\U0000feff", re.IGNORECASE)
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
-#: How many lines are looked at between two questions whether to go on.
-_LINES_AT_ONCE = 2000
+#: How many characters are looked at, and whole lines more, between two questions whether to go on.
+_CHARACTERS_AT_ONCE = 128 * 1024
 
 
 @attrs.frozen
@@ -22,8 +26,31 @@ class SearchPattern:
 
     #: Whether a line has it.
     matches: Callable[[str], bool]
-    #: A text that every line has which has it, or "".
-    literal: str
+    #: What every line has which has it; None: nothing is known of it.
+    factor: Factor | None
+    #: Whether it has a byte order mark.
+    marked: bool
+    #: Where it may be in a text from one place on and before another; -1: nowhere.
+    _first: Callable[[str, int, int], int] = attrs.field(init=False, eq=False)
+
+    @_first.default
+    def _first_of_factor(self) -> Callable[[str, int, int], int]:
+        if self.factor is None:
+            return lambda text, start, end: start if start < end else -1
+        if self.factor.literal:
+            literal = self.factor.literal
+            return lambda text, start, end: text.find(literal, start, end)
+        search = self.factor.compiled().search
+
+        def first(text: str, start: int, end: int) -> int:
+            found = search(text, start, end)
+            return -1 if found is None else found.start()
+
+        return first
+
+    def first(self, text: str, start: int, end: int) -> int:
+        """Where a line that has it may be, from `start` on and before `end`: a place in the line; -1: nowhere."""
+        return self._first(text, start, end)
 
 
 def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:
@@ -34,13 +61,14 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:
     """
     if not pattern:
         raise FileProblem("pattern", "a text or a regular expression", "an empty one", "Say what to search for.")
+    marked = _MARK_MEANT.search(pattern) is not None
     if literal:
         if _LINE_END.search(pattern):
             raise FileProblem("pattern", "a text of one line", "one of several", "Lines are searched one by one.")
         if ignore_case:
             folded = pattern.casefold()
-            return SearchPattern(lambda line: folded in line.casefold(), "")
-        return SearchPattern(lambda line: pattern in line, pattern)
+            return SearchPattern(lambda line: folded in line.casefold(), _in_any_case(folded), marked)
+        return SearchPattern(lambda line: pattern in line, Factor.of(pattern), marked)
     try:
         expression = Expression(pattern, ignore_case)
     except RegexRefused as refusal:
@@ -48,7 +76,18 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:
             "pattern", "a regular expression that is known here", f"one that is not: {refusal}",
             "Set literal to search for the text itself.",
         ) from None  # fmt: skip
-    return SearchPattern(expression.matches, expression.literal)
+    return SearchPattern(expression.matches, expression.factor, marked)
+
+
+def _in_any_case(folded: str) -> Factor | None:
+    """What every text has that is `folded` or has it once it is folded itself."""
+    sequence = FactorOfSequence()
+    for one in folded:
+        known = "".join(dict.fromkeys((one, one.upper()))) if one.isascii() else ""
+        sequence.character(Characters(known, True))
+    # One character beyond ASCII may be folded into several.
+    best = sequence.best()
+    return None if best is None else Factor.any_of((best, Factor(((BEYOND_ASCII,),))))
 
 
 #: What a text may begin with, and no reader sees.
@@ -68,20 +107,26 @@ def matching_lines(
     Raises:
         FileProblem: the search makes too much work.
     """
-    if wanted.literal and wanted.literal not in text:
-        return []
     found: list[tuple[int, str]] = []
+    # Line ends are counted up to `counted`, and only when a line is found.
+    start = counted = 0
+    number = 1
     try:
-        for number, line in enumerate(_lines(text), 1):
-            if number % _LINES_AT_ONCE == 0:
-                still_wanted()
-            shown = line.removeprefix(_MARK)
-            if (not wanted.literal or wanted.literal in line) and wanted.matches(
-                line if _MARK in wanted.literal else shown
-            ):
-                found.append((number, shown))
-                if len(found) == most:
-                    break
+        for end in _ends_of_parts(text):
+            still_wanted()
+            while len(found) < most and (at := wanted.first(text, start, end)) >= 0:
+                if text.startswith("\r\n", at - 1):
+                    at -= 1
+                # The line that it is in.
+                begin = max(start, text.rfind("\n", start, at) + 1, text.rfind("\r", start, at) + 1)
+                after = _LINE_END.search(text, at)
+                stop = len(text) if after is None else after.start()
+                shown = text[begin:stop].removeprefix(_MARK)
+                if wanted.matches(text[begin:stop] if wanted.marked else shown):
+                    number, counted = number + line_ends(text, counted, begin), begin
+                    found.append((number, shown))
+                start = len(text) if after is None else after.end()
+            start = max(start, end)
     except RegexRefused as refusal:
         raise FileProblem(
             "pattern", "a regular expression that can be searched for", f"one that cannot: {refusal}",
@@ -90,10 +135,20 @@ def matching_lines(
     return found
 
 
-def _lines(text: str) -> Iterator[str]:
+def line_ends(text: str, start: int, end: int) -> int:
+    """How many line ends there are from `start` on and before `end`."""
+    count = text.count("\n", start, end)
+    lone = text.count("\r", start, end)
+    return count + lone - (text.count("\r\n", start, end) if lone else 0)
+
+
+def _ends_of_parts(text: str) -> Iterator[int]:
+    """The ends of the parts of a text that are searched at once, each behind a line's end but the last."""
     start = 0
-    for end in _LINE_END.finditer(text):
-        yield text[start : end.start()]
+    while len(text) - start > _CHARACTERS_AT_ONCE:
+        end = _LINE_END.search(text, start + _CHARACTERS_AT_ONCE)
+        if end is None:
+            break
         start = end.end()
-    if start < len(text):
-        yield text[start:]
+        yield start
+    yield len(text)

@@ -14,22 +14,23 @@ them is searched as it stands.  A large file that is written while it is searche
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TypeVar
 
 import attrs
 import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._held import FileAccess
-from toolrt.workspace.change._mutation import SIZE_LIMIT, os_errors
-from toolrt.workspace.change._revision import CallContext
-from toolrt.workspace.disk._disk import Entry, Kind
+from toolrt.workspace.change._mutation import SIZE_LIMIT, problem_of
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot
+from toolrt.workspace.disk._disk_errors import TooLarge
 from toolrt.workspace.finding._search import SearchPattern, matching_lines
-from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
+
+T = TypeVar("T")
 
 #: A line's number, from 1, and its text without its end.
 LineFound = tuple[int, str]
@@ -83,49 +84,74 @@ def _files(count: int) -> str:
 
 
 async def lines_of_file(
-    workspace: FileAccess,
-    ctx: CallContext,
-    identity: Identity,
+    disk: Disk,
+    entry: Entry,
+    path: str,
+    large: bool,
+    read: Callable[[], Awaitable[Snapshot]],
     wanted: SearchPattern,
     most: int,
     encoding: str | None,
     unsearched: UnsearchedFiles,
 ) -> list[LineFound] | FileProblem:
-    """The first `most` lines of the file that have what is wanted; or why a small file cannot be searched at all.
+    """The first `most` lines of a file that have what is wanted; or why a small file cannot be searched at all.
 
     Args:
+        disk: where the file at `entry` is.
+        path: the file, for what is raised or given of a problem.
+        large: whether it is known to have more than `SIZE_LIMIT` bytes.
+        read: reads a file that is not large.
         encoding: what it is read in if it is no text otherwise, as `toolrt.workspace.text._encoding.named` gave it.
         unsearched: collects the files that are not searched.
 
     Raises:
         FileProblem: the search makes too much work.
 
-    Checkpoint: always.
+    Checkpoint: always, but in a thread of `toolrt.workspace.finding._at_once`.
     """
-    large = identity.found is not None and identity.found.size > SIZE_LIMIT
     try:
+        try:
+            if not large:
+                found = await read()
+        except TooLarge:
+            large = True
         if large:
-            return await _lines_of_large_file(workspace, identity, wanted, most, encoding, unsearched)
-        found = await workspace.files.scan(ctx, identity)
+            return await _lines_of_large_file(disk, entry, wanted, most, encoding, unsearched)
     except FileProblem as problem:
-        if problem.path == "pattern":
-            raise
-        if await _is_file(workspace, identity):
-            unsearched.add(_UNREADABLE, identity.entry)
-        return problem
+        return await _unread(disk, entry, problem, unsearched)
+    except OSError as error:
+        return await _unread(disk, entry, problem_of(path, error), unsearched)
 
     def searched(still_wanted: Callable[[], object]) -> list[LineFound] | FileProblem:
-        text = _text_of(identity.path, found.content, encoding)
+        text = _text_of(path, found.content, encoding)
         return text if isinstance(text, FileProblem) else matching_lines(text, wanted, most, still_wanted)
 
-    if len(found.content) < _THREAD_FROM or probe.threads_inline:
-        result = searched(lambda: None)
-    else:
-        result = await trio.to_thread.run_sync(searched, trio.from_thread.check_cancelled)
+    result = await _in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
     if isinstance(result, FileProblem):
         binary = encoding_of(found.content) is None and b"\0" in found.content
-        unsearched.add(_BINARY if binary else _NOT_TEXT, identity.entry)
+        unsearched.add(_BINARY if binary else _NOT_TEXT, entry)
     return result
+
+
+async def _unread(disk: Disk, entry: Entry, problem: FileProblem, unsearched: UnsearchedFiles) -> FileProblem:
+    """A file could not be read; what vanished meanwhile counts as never having been there."""
+    if problem.path == "pattern":
+        raise problem
+    try:
+        if (await disk.look(entry)).kind is Kind.FILE:
+            unsearched.add(_UNREADABLE, entry)
+    except OSError:
+        pass
+    return problem
+
+
+async def _in_thread(work: Callable[[Callable[[], object]], T], *, blocks: bool = True) -> T:
+    """Do `work` where it does not hold up Trio's thread; it is given what raises a cancel that came meanwhile."""
+    if not trio.lowlevel.in_trio_task():
+        return work(trio.from_thread.check_cancelled)
+    if probe.threads_inline or not blocks:
+        return work(lambda: None)
+    return await trio.to_thread.run_sync(work, trio.from_thread.check_cancelled)
 
 
 def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProblem:
@@ -140,40 +166,31 @@ def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProbl
         return problem
 
 
-async def _is_file(workspace: FileAccess, identity: Identity) -> bool:
-    """Whether a file stands there; what vanished meanwhile counts as never having been there."""
-    try:
-        return (await workspace.disk.look(identity.entry)).kind is Kind.FILE
-    except OSError:
-        return False
-
-
 async def _lines_of_large_file(
-    workspace: FileAccess,
-    identity: Identity,
+    disk: Disk,
+    entry: Entry,
     wanted: SearchPattern,
     most: int,
     encoding: str | None,
     unsearched: UnsearchedFiles,
 ) -> list[LineFound]:
     blocks = _Blocks(wanted, most, None)
-    await _feed(workspace, identity, blocks)
+    await _feed(disk, entry, blocks)
     if blocks.stopped is not None and encoding is not None and blocks.stopped != _CHANGED:
         again = _Blocks(wanted, most, encoding)
-        await _feed(workspace, identity, again)
+        await _feed(disk, entry, again)
         if again.stopped is None or again.at > blocks.at:
             blocks = again
     if blocks.stopped is not None:
-        unsearched.add(blocks.stopped, identity.entry, blocks.at)
+        unsearched.add(blocks.stopped, entry, blocks.at)
     return blocks.found
 
 
-async def _feed(workspace: FileAccess, identity: Identity, blocks: _Blocks) -> None:
+async def _feed(disk: Disk, entry: Entry, blocks: _Blocks) -> None:
     """Give it the file, block by block, until it has enough."""
     at, number, size = 0, None, 0
     while True:
-        with os_errors(identity.path):
-            part = await workspace.disk.read_part(identity.entry, at, _BLOCK)
+        part = await disk.read_part(entry, at, _BLOCK)
         if number is None:
             number, size = (part.stat.device, part.stat.inode), part.stat.size
         elif number != (part.stat.device, part.stat.inode):
@@ -181,11 +198,7 @@ async def _feed(workspace: FileAccess, identity: Identity, blocks: _Blocks) -> N
             return
         at += len(part.content)
         last = at >= size or not part.content
-        take = partial(blocks.take, part.content, last)
-        if probe.threads_inline:
-            take(lambda: None)
-        else:
-            await trio.to_thread.run_sync(take, trio.from_thread.check_cancelled)
+        await _in_thread(partial(blocks.take, part.content, last))
         if last or blocks.stopped is not None or len(blocks.found) >= blocks.most:
             return
 

@@ -14,9 +14,24 @@ import attrs
 import trio
 
 from toolrt.workspace.change._mutation import in_thread
-from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat, is_own
+from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat
+from toolrt.workspace.disk._listings import Listing
+from toolrt.workspace.finding._at_once import listing
 from toolrt.workspace.rules._ignore import IGNORE_FILE, Ignored, IgnoreFile
 from toolrt.workspace.rules._withholding import Withholding
+
+#: For a directory, by the names that lead to it, what says whether a name in it is looked for; None: each is.
+Matcher = Callable[[Entry], Callable[[str], object] | None]
+
+#: What is still to be handed out: the names that lead to a directory, one name in it or several that are no
+#: directories, what was listed there, and what is left out there.
+_Pending = tuple[Entry, str | list[str], Listing, Ignored | None]
+
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_DIRECTORY = Kind.DIRECTORY
+
+#: What every walk leaves out.
+_GIT = frozenset((".git",))
 
 #: How many names one walk looks at: a tree larger than this is to be walked in parts.
 VISITED_MOST = 200_000
@@ -39,14 +54,6 @@ class Found:
     names: tuple[str, ...]
     #: What stands there.
     stat: Stat
-
-
-@attrs.frozen
-class _Pending:
-    """A name that is still to be handed out, and for a directory what is known before it is entered."""
-
-    found: Found
-    ignored: Ignored | None
 
 
 class Walk:
@@ -77,9 +84,12 @@ class Walk:
         self._counts = counts
         # The last one comes next.
         self._pending: list[_Pending] = []
+        self._matcher: Matcher | None = None
         self._ignored = ignored
         self._began = False
         self._visited = 0
+        #: What looks showed at the names that `names` gave, where the disk looked at them.
+        self.stats: dict[Entry, Stat] = {}
         #: How many directories could not be read.
         self.unreadable = 0
         #: How many names were withheld; what is below a directory that was is not counted.
@@ -100,44 +110,118 @@ class Walk:
         Checkpoint: when a directory is entered, and among many names.
         """
         if not self._began:
-            self._began = True
-            await self._enter((), self._ignored)
+            await self._begin(None)
         if not self._pending or self.cut_short:
             return None
-        one = self._pending.pop()
-        names = one.found.names
-        if one.found.stat.kind is Kind.DIRECTORY and self._enters(names):
-            if len(self._base) + len(names) >= DEEPEST:
-                self.too_deep += 1
-                return one.found
-            try:
-                await self._enter(names, one.ignored)
-            except PermissionError:
-                self.unreadable += 1
-            except OSError:
-                pass  # it is no directory any more
-        return one.found
+        above, name, listed, ignored = self._pending.pop()
+        names, stat = (*above, str(name)), listed.stats[str(name)]
+        if stat.kind is _DIRECTORY and self._enters(names):
+            await self._descend(names, ignored)
+        return Found(names, stat)
 
-    async def _enter(self, names: tuple[str, ...], ignored: Ignored | None) -> None:
+    async def names(self, kind: Kind | None, matcher: Matcher | None = None) -> list[Entry]:
+        """The names from here that lead to what is of this kind and matches, in order; for a walk that has not begun.
+
+        Args:
+            kind: what is looked for; None: all but directories.
+            matcher: gives for a directory, by the names that lead to it, what says whether a name in it matches;
+                None: all do.
+
+        Raises:
+            OSError: the directory itself cannot be listed.
+
+        Checkpoint: as `next`.
+        """
+        found: list[Entry] = []
+        await self._begin(matcher or (lambda names: None))
+        while self._pending and not self.cut_short:
+            above, some, listed, ignored = self._pending.pop()
+            if isinstance(some, str):
+                await self._descend((*above, some), ignored)
+            else:
+                kinds, stats = listed.kinds, listed.stats
+                if stats:
+                    self.stats.update(((*above, name), stats[name]) for name in some)
+                found += [(*above, name) for name in some if kind is None or kinds[name] is kind]
+        return found
+
+    async def _begin(self, matcher: Matcher | None) -> None:
+        self._began = True
+        self._matcher = matcher
+        await self._enter((), self._ignored)
+
+    async def _descend(self, names: Entry, ignored: Ignored | None) -> None:
+        """Enter a directory below the first one."""
+        if len(self._base) + len(names) >= DEEPEST:
+            self.too_deep += 1
+            return
+        try:
+            await self._enter(names, None if ignored is None else ignored.enter(names[-1]))
+        except PermissionError:
+            self.unreadable += 1
+        except OSError:
+            pass  # it is no directory any more
+
+    async def _enter(self, names: Entry, ignored: Ignored | None) -> None:
         entry = (*self._base, *names)
-        listed = [(name, stat) for name, stat in await self._disk.names(entry) if not is_own(name)]
-        if ignored is not None and any(name == IGNORE_FILE and stat.kind is Kind.FILE for name, stat in listed):
+        if self._matcher is None or self._withholding is not None:
+            listed = Listing.of(await self._disk.names(entry))
+        else:
+            listed = await listing(self._disk, entry)
+        if ignored is not None and listed.kinds.get(IGNORE_FILE) is Kind.FILE:
             ignored = await including_file(self._disk, entry, ignored)
-        self.unread_rules = max(self.unread_rules, 0 if ignored is None else ignored.unread)
-        for number, (name, stat) in enumerate(reversed(listed), 1):
+            self.unread_rules = max(self.unread_rules, ignored.unread)
+        kept = self._looked_for(names, listed)
+        # Most names are no business of any pattern: which are is asked of all of them together.
+        asked = _GIT if ignored is None else ignored.may_leave_out(kept)
+        if not asked.isdisjoint(kept):
+            kept = [
+                name
+                for name in kept
+                if name not in asked
+                or not (ignored is None or ignored.leaves_out(name, listed.kinds[name] is _DIRECTORY))
+            ]
+        if self._withholding is not None:
+            kept = await self._allowed(names, kept, listed, self._withholding)
+        self._push(names, kept, listed, ignored)
+        self._visited += len(listed.kinds)
+        self.cut_short = self._visited > VISITED_MOST
+
+    def _looked_for(self, names: Entry, listed: Listing) -> list[str]:
+        """The directories among the names in a directory, and what matches of the rest."""
+        matches = None if self._matcher is None else self._matcher(names)
+        if matches is None:
+            return list(listed.kinds)
+        found = list(filter(matches, listed.others))
+        return sorted([*found, *listed.directories]) if listed.directories else found
+
+    async def _allowed(self, names: Entry, kept: list[str], listed: Listing, withholding: Withholding) -> list[str]:
+        """Those of the names in a directory that the call may touch; the others are counted."""
+        allowed: list[str] = []
+        for number, name in enumerate(kept, 1):
             if number % _NAMES_AT_ONCE == 0 and trio.lowlevel.in_trio_task():
                 await trio.lowlevel.checkpoint()
-            is_directory = stat.kind is Kind.DIRECTORY
-            if (name == ".git") if ignored is None else ignored.leaves_out(name, is_directory):
-                continue
-            if self._withholding is not None and self._withholding.why((*entry, name), stat) is not None:
-                if (self._enters if is_directory else self._counts)((*names, name)):
-                    self.withheld += 1
-                continue
-            below = ignored.enter(name) if ignored is not None and is_directory else None
-            self._pending.append(_Pending(Found((*names, name), stat), below))
-        self._visited += len(listed)
-        self.cut_short = self._visited > VISITED_MOST
+            if withholding.why((*self._base, *names, name), listed.stats[name]) is None:
+                allowed.append(name)
+            elif (self._enters if listed.kinds[name] is _DIRECTORY else self._counts)((*names, name)):
+                self.withheld += 1
+        return allowed
+
+    def _push(self, names: Entry, kept: list[str], listed: Listing, ignored: Ignored | None) -> None:
+        """These names in a directory come next: directories alone, and what is between two of them together."""
+        begin = len(self._pending)
+        run: list[str] = []
+        for name in kept if listed.directories or self._matcher is None else ():
+            if self._matcher is None:
+                self._pending.append((names, name, listed, ignored))
+            elif listed.kinds[name] is not _DIRECTORY:
+                run.append(name)
+            elif self._enters((*names, name)):
+                self._pending += [(names, run, listed, None), (names, name, listed, ignored)]
+                run = []
+        if self._matcher is not None:
+            self._pending.append((names, run if listed.directories else kept, listed, None))
+        self._pending[begin:] = reversed(self._pending[begin:])
 
 
 async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:

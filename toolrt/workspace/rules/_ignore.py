@@ -19,7 +19,7 @@ from __future__ import annotations
 import codecs
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import attrs
 
@@ -42,6 +42,12 @@ _REWRITTEN_MOST = 20
 #: A pattern, or the beginning of one, that is no more than what it says; one that is a star and then that.
 _PLAIN = re.compile(r"[^*?\[\\]+")
 _SUFFIX = re.compile(r"\*([^*?\[\\/]+)")
+
+#: What stands for other characters, in a last name without sets.
+_WILDCARDS = re.compile(r"[*?]")
+
+#: How many suffixes are tried one by one on each name.
+_SUFFIXES_ONE_BY_ONE = 64
 
 #: How many patterns of one file may have to be held against every path; the later ones count for nothing.
 RULES_MOST = 2000
@@ -76,6 +82,70 @@ class _Rule:
 
 
 @attrs.frozen
+class _Screen:
+    """Passes the names that a pattern may match, by the last name of each pattern alone."""
+
+    #: Last names without wildcards.
+    _plain: frozenset[str]
+    #: What the last names that begin, or end, without a wildcard begin or end with.
+    _prefixes: tuple[str, ...]
+    _suffixes: tuple[str, ...]
+    #: The suffixes by their lengths where they are many, and then none above.
+    _by_length: dict[int, set[str]]
+    #: All other last names.
+    _others: re.Pattern[str] | None
+    #: Patterns that end in any number of directories.
+    _open: tuple[Glob, ...]
+
+    @classmethod
+    def of(cls, lines: Iterable[str], names: Iterable[str], suffixes: Iterable[str]) -> _Screen:
+        """The screen for the patterns of these lines, and for those that are a name, or a star and a suffix."""
+        plain, ends = set(names), set(suffixes)
+        prefixes: set[str] = set()
+        others: list[str] = []
+        open_: list[Glob] = []
+        for line in lines:
+            pattern = _without_spaces_at_end(line).removeprefix("!").removesuffix("/")
+            last = pattern.rpartition("/")[2]
+            if "/" in pattern and ("**" in last or "[" in pattern or "\\" in pattern):
+                rule = _rule(line)
+                open_ += () if rule is None else rule.paths
+            elif "[" in last or "\\" in last:
+                others.append(name_matcher(last, as_git=True).pattern)
+            elif _PLAIN.fullmatch(last):
+                plain.add(last)
+            elif suffix := _WILDCARDS.split(last)[-1]:
+                ends.add(suffix)
+            elif prefix := _WILDCARDS.split(last)[0]:
+                prefixes.add(prefix)
+            else:
+                others.append(name_matcher(last, as_git=True).pattern)
+        by_length: dict[int, set[str]] = {}
+        if len(ends) > _SUFFIXES_ONE_BY_ONE:
+            for suffix in ends:
+                by_length.setdefault(len(suffix), set()).add(suffix)
+            ends = set()
+        union = re.compile("|".join(dict.fromkeys(others)), re.DOTALL) if others else None
+        return cls(frozenset(plain), tuple(prefixes), tuple(ends), by_length, union, tuple(open_))
+
+    def passed(self, above: tuple[str, ...], names: Sequence[str]) -> Iterable[str]:
+        """See `IgnoreFile.may_be_about`."""
+        if self._open and any(glob.may_match_in(above) for glob in self._open):
+            return names
+        found = self._plain.intersection(names)
+        others: list[str] = []
+        if self._suffixes:
+            others += [name for name in names if name.endswith(self._suffixes)]
+        for length, suffixes in self._by_length.items():
+            others += [name for name in names if name[-length:] in suffixes]
+        if self._prefixes:
+            others += [name for name in names if name.startswith(self._prefixes)]
+        if self._others is not None:
+            others += filter(self._others.match, names)
+        return found.union(others) if others else found
+
+
+@attrs.frozen
 class IgnoreFile:
     """The patterns of one ``.gitignore``.
 
@@ -94,6 +164,8 @@ class IgnoreFile:
     _lengths: list[int]
     #: How many patterns count for nothing, because there are more than `RULES_MOST`.
     unread: int
+    #: Says of which names a pattern may be.
+    _screen: _Screen
     #: The rules that were needed so far, by number.
     _made: dict[int, _Rule | None] = attrs.field(factory=dict, init=False, eq=False)
 
@@ -136,7 +208,18 @@ class IgnoreFile:
             lines,
             sorted({len(suffix) for suffix in by_suffix}),
             len(rest) - len(kept),
+            _Screen.of(
+                [lines[number] for numbers in (*by_first.values(), kept) for number in numbers], by_name, by_suffix
+            ),
         )
+
+    def may_be_about(self, above: tuple[str, ...], names: Sequence[str]) -> Iterable[str]:
+        """Those of the `names` in one directory that a pattern may match; a name that is not among them, none does.
+
+        Args:
+            above: the names that lead from this file's directory to theirs.
+        """
+        return self._screen.passed(above, names)
 
     def verdict(self, names: tuple[str, ...], is_directory: bool) -> bool | None:
         """Whether the path of `names` from this file's directory is left out; None: this file does not say."""
@@ -237,6 +320,13 @@ class Ignored:
     def unread(self) -> int:
         """How many patterns of its files count for nothing."""
         return sum(file.unread for _, file in self._files)
+
+    def may_leave_out(self, names: Sequence[str]) -> Set[str]:
+        """Those of the `names` in this directory that `leaves_out` has to be asked about; it leaves out no other."""
+        found = set(_ALWAYS)
+        for depth, file in self._files:
+            found.update(file.may_be_about(self._names[len(self._names) - depth :], names))
+        return found
 
     def leaves_out(self, name: str, is_directory: bool) -> bool:
         """Whether `name` in this directory is left out."""

@@ -202,6 +202,8 @@ class Glob:
 
     #: An expression for each name of the pattern; None stands for ``**``.
     _names: tuple[re.Pattern[str] | None, ...]
+    #: What was closed so far; a walk comes to few states.
+    _known: dict[frozenset[int], State] = attrs.field(factory=dict, init=False, eq=False)
 
     @classmethod
     def of(cls, pattern: str, *, as_git: bool = False) -> Glob:
@@ -247,7 +249,34 @@ class Glob:
             state = self.step(state, name)
         return self.accepts(state)
 
+    def last_names(self, state: State) -> list[re.Pattern[str]] | None:
+        """What the last name of a path may match, one of them, after a walk came to this state; None: any name does."""
+        found: list[re.Pattern[str]] = []
+        for place in state:
+            if place < len(self._names):
+                expression = self._names[place]
+                if not self.accepts(self._closed({place if expression is None else place + 1})):
+                    continue
+                if expression is None:
+                    return None
+                found.append(expression)
+        return found
+
+    def may_match_in(self, above: Sequence[str]) -> bool:
+        """Whether some name in the directory of these names may match."""
+        state = self.start
+        for name in above:
+            state = self.step(state, name)
+        return self.last_names(state) != []
+
     def _closed(self, places: set[int]) -> State:
         """`places` and those behind each ``**``, which may stand for nothing."""
+        asked = frozenset(places)
+        known = self._known.get(asked)
+        if known is None:
+            known = self._known[asked] = self._made_closed(asked)
+        return known
+
+    def _made_closed(self, places: frozenset[int]) -> State:
         more = {place + 1 for place in places if place < len(self._names) and self._names[place] is None}
         return tuple(sorted(places | more))

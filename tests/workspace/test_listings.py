@@ -1,0 +1,229 @@
+"""Directories that are remembered: an answer from them is the one that a new workspace gives."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolrt import Registry, Runtime, ToolCall, Workspace
+from toolrt.workspace import RealDisk
+from toolrt.workspace.finding import _finding, _ripgrep
+from toolrt.workspace.finding._factor import Factor
+from toolrt.workspace.rules._ignore import Ignored, IgnoreFile
+
+NAMES = ["a", "b.py", "c", "d.txt", "build", "e.py"]
+CALLS = [
+    ("glob", {"pattern": "**"}),
+    ("glob", {"pattern": "**/*.py"}),
+    ("glob", {"pattern": "a/**/[bc]*", "ignored": True}),
+    ("search", {"pattern": "x", "literal": True}),
+    ("search", {"pattern": "[a-z]\\d", "path": "."}),
+]
+
+
+class LaterDisk(RealDisk):
+    """A disk whose clock is an hour ahead, so that every directory is remembered."""
+
+    def now_ns(self) -> int:
+        return super().now_ns() + 3600 * 10**9
+
+
+class ChangingTree:
+    """A tree that changes at random; each directory that changed has times that it never had before."""
+
+    def __init__(self, root: Path, outside: Path, seed: int) -> None:
+        self.root, self.outside = root, outside
+        self.random = random.Random(seed)
+        self._times = itertools.count(10**18, 10**9)
+
+    def directories(self) -> list[Path]:
+        return [Path(directory) for directory, _, _ in os.walk(self.root)]
+
+    def change(self) -> str:
+        above = self.random.choice(self.directories())
+        path = above / self.random.choice(NAMES)
+        kind = self.random.choice(["file", "directory", "link", "ignore", "remove", "move", "hard link", "swap"])
+        other = self.random.choice(self.directories())
+        self._change(kind, path, above, other)
+        for directory in (above, other, path):
+            if directory.is_dir() and not directory.is_symlink():
+                time = next(self._times)
+                os.utime(directory, ns=(time, time))
+        return f"{kind} {path.relative_to(self.root)}"
+
+    def _change(self, kind: str, path: Path, above: Path, other: Path) -> None:
+        if kind == "ignore":
+            # Written in place: its directory keeps its times.
+            lines = self.random.sample(["build/", "*.py", "!b.py", "/a", "c/**", "**/d.txt"], 2)
+            (above / ".gitignore").write_text("\n".join(lines))
+            return
+        if kind == "move":
+            target = other / self.random.choice(NAMES)
+            if (
+                not target.exists()
+                and not target.is_symlink()
+                and path.exists()
+                and path not in (other, *other.parents)
+            ):
+                os.rename(path, target)
+            return
+        if kind == "hard link":
+            files = [one for one in above.iterdir() if one.is_file() and not one.is_symlink()]
+            if files and not path.exists() and not path.is_symlink():
+                os.link(self.random.choice(files), path)
+            return
+        if path.is_dir() and not path.is_symlink():
+            if path in (other, *other.parents) and kind != "swap":
+                return
+            shutil.rmtree(path)
+        elif path.exists() or path.is_symlink():
+            path.unlink()
+        if kind == "file":
+            path.write_text(self.random.choice(["x1", "one\ntwo x\n", "", "é7"]))
+        elif kind == "directory":
+            path.mkdir()
+        elif kind in ("link", "swap"):
+            path.symlink_to(self.random.choice([self.outside, other, "nowhere"]))
+
+
+async def answers(workspace: Workspace) -> list[Any]:
+    calls = [ToolCall(str(number), name, input) for number, (name, input) in enumerate(CALLS)]
+    done = await Runtime(Registry(workspace.tools())).run(calls)
+    return [result.content if result.ok else str(result.error) for result in done.results]
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_remembered_directories_answer_as_a_new_workspace(tmp_path: Path, seed: int) -> None:
+    """After every change, with links and ignore files among them; nothing outside is ever told."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for directory in (root, outside):
+        directory.mkdir()
+    (outside / "secret.py").write_text("x1 secret")
+    tree = ChangingTree(root, outside, seed)
+    kept = Workspace(LaterDisk(root))
+    changes: list[str] = []
+    for _ in range(40):
+        changes += [tree.change() for _ in range(tree.random.randrange(1, 5))]
+        found = await answers(kept)
+        assert found == await answers(Workspace(LaterDisk(root))), changes
+        assert "secret" not in str(found)
+
+
+async def test_a_directory_that_changed_just_now_is_listed_again(tmp_path: Path) -> None:
+    """The next change may leave its times as they are."""
+    (tmp_path / "a.py").touch()
+    workspace = Workspace(tmp_path)
+    disk = workspace.disk
+    assert isinstance(disk, RealDisk)
+    assert list(disk.listing(()).kinds) == ["a.py"]
+    assert disk.listing(()) is not disk.listing(())
+    (tmp_path / "b.py").touch()
+    assert (await answers(workspace))[1] == "a.py\nb.py"
+
+
+def test_a_directory_that_rests_is_listed_once(tmp_path: Path) -> None:
+    """Until it changes."""
+    (tmp_path / "a.py").touch()
+    disk = LaterDisk(tmp_path)
+    first = disk.listing(())
+    assert disk.listing(()) is first
+    os.utime(tmp_path, ns=(1, 1))
+    assert disk.listing(()) is not first
+
+
+def test_a_large_directory_is_sorted(tmp_path: Path) -> None:
+    """In parts, and then together."""
+    names = [f"{number * 7919 % 10_007:05}" for number in range(9_000)]
+    for name in names:
+        (tmp_path / name).touch()
+    assert list(RealDisk(tmp_path).listing(()).kinds) == sorted(names)
+
+
+LINES = st.lists(st.text("ab*?[]!/\\ .#", max_size=7), max_size=5)
+PATHS = st.lists(st.text("ab.[ ", min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+@settings(max_examples=400)
+@given(lines=LINES, names=PATHS, is_directory=st.booleans())
+def test_every_name_that_is_left_out_is_asked_about(lines: list[str], names: list[str], is_directory: bool) -> None:
+    """The screen passes more than the patterns match, never less."""
+    ignored = Ignored().including(IgnoreFile.of("\n".join(lines).encode()))
+    for name in names[:-1]:
+        ignored = ignored.enter(name)
+    if ignored.leaves_out(names[-1], is_directory):
+        assert names[-1] in ignored.may_leave_out([names[-1]])
+
+
+# What ripgrep takes for text
+
+
+def _byte_strings() -> list[bytes]:
+    """Texts, and texts with a byte changed, cut or put in."""
+    chance = random.Random(3)
+    made = [b"", b"\n", b"\0", b"a\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xef\xbb\xbfx"]
+    for _ in range(600):
+        text = "".join(chance.choices(["a", "é", "日", "\U0001f600", "\n", "\r", "\u0800", "\uffff"], k=6)).encode()
+        at = chance.randrange(len(text) + 1)
+        changed = [text, text[:at], text[at:], text[:at] + chance.randbytes(1) + text[at + chance.randrange(2) :]]
+        made.append(chance.choice(changed))
+    return made
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+async def test_ripgrep_names_exactly_what_is_no_text(tmp_path: Path) -> None:
+    """In the pass that looks for the text sought."""
+    if _ripgrep.program() is None:
+        pytest.skip("ripgrep is not installed")
+    contents = _byte_strings()
+    for number, content in enumerate(contents):
+        (tmp_path / f"{number:04}").write_bytes(content)
+    named = await _ripgrep.candidates(str(tmp_path), Factor.of("not in any of them"))
+    assert named is not None
+    assert {int(name) for (name,) in named} == {n for n, content in enumerate(contents) if not _is_text(content)}
+
+
+PATTERNS = ["needle", "(needle|pin)s?", "(?i)NEEDLE", "n[e]+dle", "[a-z]{6}", "\\w+ needle", "x.y", "é", "^pin$", "\\d"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+async def test_answers_are_the_same_with_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    """On the first call of a workspace and on the next, after a change between them."""
+    if _ripgrep.program() is None:
+        pytest.skip("ripgrep is not installed")
+    texts = ["needle\n", "pins\rx\ry\n", "NeEdLe é", "ﬁne neeeedle", "é needle 7", "", "\ufeffpin\n", "x\u2028y"]
+    for number, text in enumerate(texts * 3):
+        path = tmp_path / f"{number % 5}" / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode(["utf-8", "utf-16", "utf-8"][number % 3]) + b"\xff" * (number % 7 == 6))
+    (tmp_path / ".gitignore").write_text("3/\n*7.txt\n")
+    (tmp_path / "0" / "link").symlink_to(tmp_path / "1")
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 1)
+    asked: list[object] = []
+    with_it, without = Workspace(LaterDisk(tmp_path)), Workspace(LaterDisk(tmp_path))
+    program = _ripgrep.program
+    for _ in range(2):
+        found = []
+        for workspace, rg in ((with_it, program), (without, lambda: None)):
+            monkeypatch.setattr(_ripgrep, "program", lambda rg=rg: asked.append(rg) or rg())
+            [result] = (
+                await Runtime(Registry(workspace.tools())).run([ToolCall("1", "search", {"pattern": pattern})])
+            ).results
+            found.append(result.content)
+        assert found[0] == found[1]
+        (tmp_path / "1" / "1.txt").write_text("a needle 8\npin")
+        shutil.rmtree(tmp_path / "2", ignore_errors=True)
+    assert asked
