@@ -102,13 +102,24 @@ def test_schema_is_derived(tree, name, good, bad):
 # read_file
 
 
-@pytest.mark.parametrize(
-    "text", ["", "one", "one\ntwo\n", "one\r\ntwo\rthree\n", "\ufeffone\n", "\u2028\x0b\x85x\n", "日本語"]
-)
+@pytest.mark.parametrize("text", ["", "one", "one\ntwo\n", "one\r\ntwo\rthree\n", "\u2028\x0b\x85x\n", "日本語"])
 async def test_read_returns_the_text_exactly(tree, call, text):
-    """Line ends, byte order mark and last newline are all there."""
+    """Line ends and last newline are all there."""
     tree.put("a", text)
     assert await call(tree, "read_file", path="a") == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])
+async def test_byte_order_mark_is_kept_and_not_shown(tree, call, encoding):
+    """What a reader was shown and writes again leaves the file as it was."""
+    tree.put("a", "\ufeffone\n".encode(encoding))
+    assert await call(tree, "read_file", path="a") == await call(tree, "read_file", path="a", limit=1) == "one\n"
+    assert await call(tree, "read_file", path="a", line_numbers=True) == "1\tone\n"
+    await call(tree, "write_file", path="a", content="two\n")
+    await call(tree, "edit_file", path="a", old="two", new="three")
+    assert tree.workspace.snapshot()["a"] == "\ufeffthree\n".encode(encoding)
+    await call(tree, "write_file", path="a", content="\ufefffour\n")
+    assert tree.workspace.snapshot()["a"] == "\ufefffour\n".encode(encoding)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,10 @@ def from_os_error(path: str, error: OSError) -> FileProblem:
     """What to tell the model about `error`, without what its own text may give away."""
     if isinstance(error, TooLarge):
         return FileProblem(
-            path, f"at most {error.limit} bytes", f"{error.size} bytes", "Files this large are not read or edited."
+            path,
+            f"at most {error.limit} bytes",
+            f"{error.size} bytes",
+            "Files this large are not edited; read_file gives some lines of one with offset and limit, or with tail.",
         )
     if isinstance(error, NotRegular):
         return FileProblem(path, "a regular file", error.kind.value, "It was not opened.")

@@ -31,7 +31,7 @@ from toolrt.workspace.names._mounts import path_on
 
 T = TypeVar("T")
 
-#: The most bytes of a file that is read or written: 10 MiB, about 2.5 million tokens, more than any context.
+#: The most bytes of a file that is read whole or written: 10 MiB, about 2.5 million tokens, more than any context.
 SIZE_LIMIT = 10 * 1024 * 1024
 
 #: From this size on a digest is worth a worker thread: about a millisecond.

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from toolrt._plain import counted
 from toolrt.workspace.text._text import lines_of
 
 #: Counts the tokens of a text.
@@ -69,7 +70,7 @@ def fitted(path: str, text: str, shown: str, budget: int | None, skeleton: Skele
     return head_and_tail(path, shown, budget, tokens)
 
 
-def page(path: str, shown: str, first: int, most: int) -> str:
+def page(path: str, shown: str, first: int, most: int, *, more: bool = False) -> str:
     """`shown`, or as many of its first lines as fit into `most` characters, and how to read on.
 
     Args:
@@ -77,24 +78,47 @@ def page(path: str, shown: str, first: int, most: int) -> str:
         shown: some lines of it.
         first: the number of the first of them.
         most: characters.
+        more: whether more lines were asked for than these, to the end of the file.
     """
     if len(shown) <= most:
         return shown
     lines = lines_of(shown)
-    last = first + len(lines) - 1
+    last = "the end" if more else f"line {first + len(lines) - 1}"
 
     def begins(count: int) -> str:
         read_on = f"read on with offset={first + count}" if count else "search can show parts of it"
         shows = (
             f"lines {first} to {first + count - 1} of those" if count else f"the beginning of line {first} of what was"
         )
-        return f"[{path}: {shows} asked for (to line {last}), as a result may have {most:,} characters; {read_on}.]\n"
+        return f"[{path}: {shows} asked for (to {last}), as a result may have {most:,} characters; {read_on}.]\n"
 
     room = most - len(begins(len(lines)))
     count = _fitting(lines, room, len)
     if count:
         return begins(count) + "".join(lines[:count])
     return begins(0) + lines[0][: max(0, most - len(begins(0)))]
+
+
+def last_page(path: str, shown: str, most: int) -> str:
+    """`shown`, the last lines of a file, or as many of the last of them as fit into `most` characters.
+
+    Args:
+        path: the file, as messages show it.
+        shown: the lines.
+        most: characters.
+    """
+    if len(shown) <= most:
+        return shown
+    lines = lines_of(shown)
+
+    def begins(count: int) -> str:
+        shows = f"the last {counted(count, 'line')}" if count else "the end of the last line"
+        return f"[{path}: {shows} of those asked for, as a result may have {most:,} characters; ask for fewer.]\n"
+
+    count = _fitting(lines[::-1], most - len(begins(len(lines))), len)
+    if count:
+        return begins(count) + "".join(lines[-count:])
+    return begins(0) + lines[-1][-max(1, most - len(begins(0))) :]
 
 
 def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estimated_tokens) -> str:

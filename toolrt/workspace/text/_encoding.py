@@ -21,6 +21,9 @@ from encodings import aliases, normalize_encoding
 from toolrt._plain import counted
 from toolrt.workspace._problem import FileProblem
 
+#: The byte order mark, as it is in a text.
+MARK = "\ufeff"
+
 #: The encoding of a file without a byte order mark, unless the caller names another.
 DEFAULT = "utf-8"
 

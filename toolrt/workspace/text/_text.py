@@ -71,15 +71,25 @@ def lines_of(text: str) -> list[str]:
     return lines
 
 
+def check_range(path: str, offset: int | None, limit: int | None, tail: int | None) -> None:
+    """Refuse a range of lines that cannot be meant, whatever the file has.
+
+    Raises:
+        FileProblem: a number is below 1, or `tail`, how many lines at the end, comes with another one.
+    """
+    for name, value in (("offset", offset), ("limit", limit), ("tail", tail)):
+        if value is not None and value < 1:
+            raise FileProblem(path, f"{name} of 1 or more", _shown_number(value), "Lines are counted from 1.")
+    if tail is not None and not (offset is None and limit is None):
+        raise FileProblem(path, "tail alone", "offset or limit as well", "Leave tail away, or them.")
+
+
 def slice_of(path: str, text: str, offset: int | None, limit: int | None) -> str:
     """`limit` lines of `text` from line `offset` on, counted from 1; None: from the first, to the last.
 
     Raises:
-        FileProblem: `offset` or `limit` is below 1, or `offset` is past the last line.
+        FileProblem: `offset` is past the last line.
     """
-    for name, value in (("offset", offset), ("limit", limit)):
-        if value is not None and value < 1:
-            raise FileProblem(path, f"{name} of 1 or more", _shown_number(value), "Lines are counted from 1.")
     if offset is None and limit is None:
         return text
     lines = lines_of(text)

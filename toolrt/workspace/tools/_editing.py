@@ -6,6 +6,7 @@ ended.  A file keeps its encoding and its byte order mark; a new one is UTF-8 un
 
 from __future__ import annotations
 
+import codecs
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,10 +17,8 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._revision import CallContext, Revised
 from toolrt.workspace.names._identity import Identity
-from toolrt.workspace.text._encoding import decoded, encoded, encoding_of, named
+from toolrt.workspace.text._encoding import MARK, decoded, encoded, encoding_of, named
 from toolrt.workspace.text._text import Edit, EditResult, check_edit, edited, edited_in_turn
-
-_MARK = "\ufeff"
 
 #: How many edits one call may ask for.
 _EDITS_MOST = 1000
@@ -163,11 +162,14 @@ def _lines(made: EditResult) -> str:
 def written(path: str, before: bytes | None, text: str, what: str, encoding: str | None) -> bytes:
     """The bytes of a file whose whole text is to be `text`, where `before` stands.
 
-    An encoding that only a byte order mark tells needs one: a text without gets it, unless the file had none.
+    A file keeps its byte order mark, which readers are not shown; and a new one gets one where only that tells its
+    encoding.
     """
     marked = None if before is None else encoding_of(before)
     used = encoding or marked
     wide = used is not None and used.startswith(("utf-16", "utf-32"))
-    if wide and not text.startswith(_MARK) and (before is None or marked == used):
-        text = _MARK + text
+    if used in (None, "utf-8") and before is not None and before.startswith(codecs.BOM_UTF8):
+        return encoded(path, text if text.startswith(MARK) else MARK + text, what, used)
+    if wide and not text.startswith(MARK) and (before is None or marked == used):
+        text = MARK + text
     return encoded(path, text, what, used)

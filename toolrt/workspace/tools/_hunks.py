@@ -29,9 +29,8 @@ from typing import Literal
 import attrs
 
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.text._encoding import MARK
 from toolrt.workspace.text._text import lines_of, nearest
-
-_MARK = "\ufeff"
 
 #: How many places a refusal names.
 _PLACES_NAMED = 10
@@ -265,7 +264,7 @@ class _LooseLines:
     """A text as lines of any end, compared without it; nor does a byte order mark count."""
 
     def __init__(self, text: str) -> None:
-        self._mark = _MARK if text.startswith(_MARK) else ""
+        self._mark = MARK if text.startswith(MARK) else ""
         self.lines = lines_of(text[len(self._mark) :])
         keys = [line.rstrip("\r\n") for line in self.lines]
         trimmed = [_trimmed(line) for line in self.lines]
@@ -319,7 +318,7 @@ class _LooseLines:
 
 
 def _without_end(line: HunkLine) -> str:
-    return line.text.rstrip("\r").removeprefix(_MARK)
+    return line.text.rstrip("\r").removeprefix(MARK)
 
 
 def _trimmed(text: str) -> str:

@@ -6,14 +6,16 @@ from toolrt.model import READ, Image
 from toolrt.model._content import picture_type
 from toolrt.workspace._problem import from_os_error
 from toolrt.workspace.change._held import FileAccess, held, missing
+from toolrt.workspace.change._mutation import SIZE_LIMIT
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Kind, Snapshot, Stat, is_own
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.names._naming import shown_part
 from toolrt.workspace.rules._withholding import withheld_note, withholding
-from toolrt.workspace.text._budget import fitted, page, tokens_of
-from toolrt.workspace.text._encoding import decoded, named
-from toolrt.workspace.text._text import numbered, slice_of
+from toolrt.workspace.text._budget import fitted, last_page, page, tokens_of
+from toolrt.workspace.text._encoding import MARK, decoded, named
+from toolrt.workspace.text._text import check_range, line_count, numbered, slice_of
+from toolrt.workspace.tools._large_file import CHARACTERS_MOST, LargeFile
 
 #: How many names a listing shows.
 LISTED_MOST = 2000
@@ -27,35 +29,59 @@ async def read_file(
     limit: int | None = None,
     line_numbers: bool = False,
     encoding: str | None = None,
+    tail: int | None = None,
 ) -> str | Image:
     """Read a text file and return it exactly as it is; a whole PNG, JPEG, GIF or WebP file is shown as a picture.
 
     path is relative to the working directory, or absolute. With offset (the first line, counted from 1) or
-    limit (how many lines) only those lines are returned. With line_numbers each line begins with its number and
-    a tab; these are not part of the file. Text of at most 10 MiB is read: UTF-8, or UTF-16 or UTF-32 with a byte
-    order mark, or what encoding names. What is too long is shown in part, and its first line says which lines are left
-    out and how to read them.
+    limit (how many lines) only those lines are returned, with tail only the last so many: of a file of any size, where
+    a whole one has at most 10 MiB. With line_numbers each line begins with its number and a tab; these are not part of
+    the file. Text is UTF-8, or UTF-16 or UTF-32 with a byte order mark (which is not shown), or what encoding names.
+    What is too long is shown in part, and its first line says which lines are left out and how to read them.
     """
     identity = held(workspace, ctx, path, READ)
     chosen = named(identity.path, encoding)
+    check_range(identity.path, offset, limit, tail)
 
     share, most = getattr(ctx, "read_budget", None), getattr(ctx, "max_result", None)
     if most is not None:
         share = min(tokens_of(most), tokens_of(most) if share is None else share)
-    whole = offset is None and limit is None
+    whole = offset is None and limit is None and tail is None
+    if not whole and identity.found is not None and identity.found.size > SIZE_LIMIT:
+        large = LargeFile(workspace, identity, chosen, CHARACTERS_MOST if most is None else min(most, CHARACTERS_MOST))
+        return await _lines_of_large(large, identity.path, offset or 1, limit, tail, line_numbers)
 
     def rendered(found: Snapshot) -> str | Image:
         if whole and chosen is None and picture_type(found.content) is not None:
             return Image(found.content)
-        text = slice_of(identity.path, decoded(identity.path, found.content, chosen), offset, limit)
-        shown = numbered(text, offset or 1) if line_numbers else text
+        text = decoded(identity.path, found.content, chosen).removeprefix(MARK)
+        first = offset or 1
+        if tail is not None:
+            first = max(1, line_count(text) - tail + 1)
+        text = slice_of(identity.path, text, None if whole else first, limit)
+        shown = numbered(text, first) if line_numbers else text
         if whole:
             return fitted(identity.path, text, shown, share, workspace.skeleton, workspace.tokens)
-        return shown if most is None else page(identity.path, shown, offset or 1, most)
+        if most is None:
+            return shown
+        return page(identity.path, shown, first, most) if tail is None else last_page(identity.path, shown, most)
 
     # A file that is shown in part says how to read the rest, by the name that was asked for.
-    part = (identity.path, offset, limit, line_numbers, chosen, share if whole else most)
+    part = (identity.path, offset, limit, tail, line_numbers, chosen, share if whole else most)
     return await workspace.files.read_as(ctx, identity, part, rendered)
+
+
+async def _lines_of_large(
+    large: LargeFile, path: str, first: int, limit: int | None, tail: int | None, line_numbers: bool
+) -> str:
+    """Some lines of a file that is too large to be read as a whole."""
+    if tail is None:
+        text = (await large.lines(first, limit)).removeprefix(MARK)
+        return page(path, numbered(text, first) if line_numbers else text, first, large.most, more=limit is None)
+    text, count = await large.last_lines(tail)
+    text = text.removeprefix(MARK)
+    shown = numbered(text, await large.count() - count + 1) if line_numbers else text
+    return last_page(path, shown, large.most)
 
 
 async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".") -> str:

@@ -1,0 +1,179 @@
+r"""Reads some lines of a file of any size, block by block.
+
+Rules.  What is in memory at a time is bounded by what an answer may have, not by the file.  Lines are counted and cut
+as for other files (``\n``, ``\r\n``, ``\r``), but on bytes, in encodings where these bytes are line ends and nothing
+else: all that can be named but UTF-16, UTF-32 and EBCDIC.  The file is read as it is found: lines that another program
+appends meanwhile may be there or not, but another file under the name is a refusal.
+
+Limits.  The file does not count as seen: what is too large to be edited needs no check of what it had.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from functools import partial
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._held import FileAccess
+from toolrt.workspace.change._mutation import SIZE_LIMIT, os_errors
+from toolrt.workspace.disk._disk import Snapshot
+from toolrt.workspace.names._identity import Identity
+from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
+
+#: How many bytes are read at a time.
+_BLOCK = 1024 * 1024
+
+#: How many characters of a large file a read gives at most, as each may have 4 bytes.
+CHARACTERS_MOST = SIZE_LIMIT // 4
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+@attrs.define
+class LargeFile:
+    """One file of more than `SIZE_LIMIT` bytes, as one call reads it."""
+
+    _workspace: FileAccess
+    _identity: Identity
+    #: As `toolrt.workspace.text._encoding.named` gave it; None: what the first block says.
+    _encoding: str | None
+    #: How many characters the answer may have; where more were asked for, a few more are given.
+    most: int
+    #: The device and the number of the file that was found; None: none was read yet.
+    _number: tuple[int, int] | None = attrs.field(default=None, init=False)
+    #: How many bytes it has.
+    _size: int = attrs.field(default=0, init=False)
+
+    async def lines(self, first: int, limit: int | None) -> str:
+        """`limit` lines from line `first` on, counted from 1, or so many of them that no more fit.
+
+        Raises:
+            FileProblem: there is no such line, the lines are no text, or the file cannot be read.
+
+        Checkpoint: always.
+        """
+        at, line = 0, 1
+        while line < first:
+            block = await self._block(at, _BLOCK)
+            if not block:
+                raise await self._too_far(first)
+            count, end = await _aside(partial(_skipped, block, first - line))
+            line, at = line + count, at + (end if line + count == first else len(block))
+        found = b""
+        while len(found) <= self._bytes and (block := await self._block(at, _BLOCK)):
+            found, at = found + block, at + len(block)
+            if limit is not None:
+                count, end = await _aside(partial(_skipped, found, limit))
+                if count == limit:
+                    return self._text(found[:end])
+        if not found and first > 1:
+            raise await self._too_far(first)
+        return self._text(found, cut=at < self._size)
+
+    async def last_lines(self, count: int) -> tuple[str, int]:
+        """The last `count` lines, or so many of them that no more fit; and how many they are.
+
+        Raises:
+            FileProblem: as `lines`.
+
+        Checkpoint: always.
+        """
+        await self._block(0, 4)
+        at, found, starts = self._size, b"", [0]
+        while at > 0 and len(found) <= self._bytes and len(starts) <= count:
+            size = min(_BLOCK, at)
+            at -= size
+            found = (await self._block(at, size, to_its_end=True)) + found
+            starts = [0, *(end.end() for end in _LINE_END.finditer(found) if end.end() < len(found))]
+        if at > 0:
+            del starts[0]  # a line that begins before
+        if not starts:
+            raise FileProblem(
+                self._identity.path, "a last line that fits into an answer", "a longer one", "Search can show parts."
+            )
+        starts = starts[-count:]
+        return self._text(found[starts[0] :]), len(starts)
+
+    async def count(self) -> int:
+        """How many lines it has.
+
+        Checkpoint: always.
+        """
+        at, ends, last = 0, 0, b"\n"
+        while block := await self._block(at, _BLOCK):
+            ends += (await _aside(partial(_skipped, block, None)))[0]
+            at, last = at + len(block), block[-1:]
+        return ends + (last not in b"\r\n")
+
+    @property
+    def _bytes(self) -> int:
+        """From how many bytes on a text is longer than the answer may be, whatever its characters are."""
+        return 4 * self.most + 64
+
+    async def _too_far(self, first: int) -> FileProblem:
+        count = await self.count()
+        return FileProblem(self._identity.path, f"offset of at most {count}", f"{first}", f"It has {count} lines.")
+
+    async def _block(self, at: int, size: int, *, to_its_end: bool = False) -> bytes:
+        """The bytes from `at` on; none at the end.  A CR at the end is left to the next, unless `to_its_end`."""
+        part: Snapshot | None = None
+        found = b""
+        while part is None or (to_its_end and part.content and len(found) < size):
+            with os_errors(self._identity.path):
+                part = await self._workspace.disk.read_part(self._identity.entry, at + len(found), size - len(found))
+            number = (part.stat.device, part.stat.inode)
+            if self._number is None:
+                self._number, self._size = number, part.stat.size
+                self._encoding = self._encoding or encoding_of(part.content) or DEFAULT
+                if "\r\n".encode(self._encoding) != b"\r\n":
+                    raise FileProblem(
+                        self._identity.path,
+                        f"at most {SIZE_LIMIT} bytes of {self._encoding.upper()}",
+                        f"{self._size} bytes",
+                        "Use search: it reads larger files.",
+                    )
+            elif number != self._number:
+                raise FileProblem(
+                    self._identity.path, "the file as its beginning was", "another one by now", "Read it again.",
+                    retryable=True,
+                )  # fmt: skip
+            found += part.content
+        if not to_its_end and len(found) > 1 and found.endswith(b"\r") and at + len(found) < self._size:
+            return found[:-1]
+        return found
+
+    def _text(self, content: bytes, *, cut: bool = False) -> str:
+        """The text of some lines; `cut` where the last one may have only its beginning."""
+        encoding = self._encoding or DEFAULT
+        if cut:
+            # Half a character at the end is none of it.
+            decoder = codecs.getincrementaldecoder(encoding)("ignore")
+            decoder.decode(content)
+            content = content[: len(content) - len(decoder.getstate()[0])]
+        return decoded(self._identity.path, content, encoding)
+
+
+def _skipped(block: bytes, most: int | None) -> tuple[int, int]:
+    """How many lines end in the block, up to `most`, and where the last of these ends."""
+    ends = block.count(b"\n") + (block.count(b"\r") - block.count(b"\r\n") if b"\r" in block else 0)
+    if most is None or ends < most:
+        return ends, len(block)
+    at = 0
+    if b"\r" not in block:
+        for _ in range(most):
+            at = block.index(b"\n", at) + 1
+        return most, at
+    for number, end in enumerate(_LINE_END.finditer(block), 1):
+        if number == most:
+            return most, end.end()
+    return ends, len(block)
+
+
+async def _aside(work: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+    return work() if probe.threads_inline else await trio.to_thread.run_sync(work)
