@@ -27,7 +27,7 @@ _LABEL = 250
 _BARS = 620
 _MARGIN = 110
 #: How wide a letter is, about.
-_LETTER = 6.4
+_LETTER = 7.0
 _COLUMN = 176
 _GAP = 18
 

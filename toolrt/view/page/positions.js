@@ -37,7 +37,8 @@ toolrt.Positions = class Positions {
       this.outputs[axis].textContent = place;
       this.sliders[axis].setAttribute("aria-valuetext", place);
     });
-    this.byId("along").textContent = `along ${this.axes[this.moved][0]}`;
+    const hasBars = run.values.some(([, , number]) => number !== null);
+    this.byId("along").textContent = hasBars ? `along ${this.axes[this.moved][0]}` : "";
     this.byId("values").replaceChildren(...run.values.map(([name, text, number]) => {
       const known = this.before && this.before.values.find(([each]) => each === name);
       const was = known && known[1] !== text ? known[1] : "";
