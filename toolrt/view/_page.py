@@ -42,6 +42,7 @@ _PLAY = ("base.js", "progress.js", "words.js", "tree.js", "play.js")
 _GALLERY = ("base.js", "progress.js", "gallery.js")
 _SLIDER = ("base.js", "slider.js")
 _POSITIONS = ("base.js", "positions.js")
+_PREDICTION = ("base.js", "prediction.js")
 
 #: What ends a script block, begins a comment or a tag, or is no line break in JSON but one in JavaScript.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -71,6 +72,11 @@ def slider_of(document: Mapping[str, Any], title: str) -> str:
 def positions_page(document: Mapping[str, Any], title: str) -> str:
     """Give the page with a slider for each thing that is moved."""
     return _filled("positions.html", _POSITIONS, one_line(title, 200), document, style=("page.css", "positions.css"))
+
+
+def prediction_page(document: Mapping[str, Any], title: str) -> str:
+    """Give the page that asks for a guess, and then says what came."""
+    return _filled("prediction.html", _PREDICTION, one_line(title, 200), document)
 
 
 def _filled(

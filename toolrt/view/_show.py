@@ -20,10 +20,12 @@ from toolrt.view._source import HasTrace, trace_of
 class Page:
     """One self-contained HTML page.  A notebook shows it as the value of a cell; `save` writes it to a file."""
 
-    def __init__(self, draw: Callable[[], str], title: str, about: str) -> None:
+    def __init__(self, draw: Callable[[], str], title: str, about: str, height: int = 640) -> None:
         self._draw = draw
         self._title = title
         self._about = about
+        #: Of its frame in a notebook, in pixels.
+        self._height = height
 
     @cached_property
     def html(self) -> str:
@@ -44,7 +46,7 @@ class Page:
         # In a frame of its own, without the notebook's origin: the page's style stays in, and nothing gets out.
         return (
             f'<iframe title="{html.escape(one_line(self._title, 200), quote=True)}" sandbox="allow-scripts" '
-            'style="width:100%;height:640px;border:1px solid #8888" '
+            f'style="width:100%;height:{self._height}px;border:1px solid #8888" '
             f'srcdoc="{html.escape(self.html, quote=True)}"></iframe>'
         )
 

@@ -15,6 +15,10 @@ They also measure how long batches take by policy, against what their calls allo
     rows = lab.makespans(lab.WORKLOADS["retail"])
     lab.spread(rows)
 
+A reader predicts before a result is shown, and the guess is kept::
+
+    lab.Prediction("How many lanes?", None, 4)
+
 Exercises grade themselves, against every schedule and against mutants that stand in no notebook::
 
     lab.SHEET["two_adders"].grade({0, 1, 2})
@@ -33,6 +37,7 @@ from toolrt.teaching.lab._makespan import (
     ran_under,
     spread,
 )
+from toolrt.teaching.lab._prediction import Prediction
 from toolrt.teaching.lab._sheet import NOTEBOOK_EXERCISES, SHEET, Sheet, summary
 from toolrt.teaching.lab._workloads import WORKLOADS, TimedCall, ToolShape, Workload, random_mixes
 
@@ -46,6 +51,7 @@ __all__ = [
     "Finding",
     "Grade",
     "GradeStatus",
+    "Prediction",
     "Ran",
     "Sheet",
     "Status",
