@@ -87,6 +87,16 @@ def test_notebook_begins_with_a_title_and_a_question(notebook: Path) -> None:
     assert re.match(r"# .+\n\n\*\*.+\?\*\*\n", first), first
 
 
+def test_notebook_asks_before_it_shows(notebook: Path) -> None:
+    """All but the sheet ask for a guess; the cell that asks prints nothing, and has no guess as it is kept."""
+    asking = [cell for cell in _code(notebook) if "lab.Prediction(" in ast.unparse(cell)]
+    assert bool(asking) is not notebook.name.startswith("10-")
+    for cell in asking:
+        assert "guess = None" in map(ast.unparse, cell.body)
+        assert ast.unparse(cell.body[-1]).startswith("lab.Prediction(")
+        assert "print(" not in ast.unparse(cell)
+
+
 def test_links_of_notebook_lead_somewhere(notebook: Path) -> None:
     """Relative links name files of the checkout, seen from notebooks/."""
     text = re.sub(r"`[^`\n]+`", "", "\n".join(_cells(notebook, "markdown")))
