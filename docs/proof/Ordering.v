@@ -16,9 +16,9 @@
     - [some_call_can_go_on] and [every_run_ends]: a batch never deadlocks, and no run is infinite if each program ends.
     - [merge_ignores_the_order_of_ends], [merge_ignores_cancelled_calls] and [merge_is_serial]: the state after a lane.
     - [results_are_in_call_order], [results_are_not_taken_back] and [every_result_is_handed_over]: what a reader has.
-    - [batch_is_serial]: all of these together.  Lanes follow each other, their calls see the state as of the lane's start,
-      and the batch ends in the memory, the state and the results of the serial run.  [claims_keep_lanes_apart]: claims
-      on the state give that theorem its hypothesis.
+    - [every_batch_is_serial] and [batch_is_serial]: all of these together.  Lanes follow each other, their calls see
+      the state as of the lane's start, and the batch ends in the memory, the state and the results of the serial run.
+      [claims_keep_lanes_apart]: claims on the state give these theorems their hypothesis.
 
     Each hypothesis has a counterexample below, which shows that the theorem is false without it.
 
@@ -29,7 +29,8 @@ Import ListNotations.
 
 (** * Locations and claims *)
 
-(** A location is a path: the names on the way from the root.  A file, a state key and a service are all paths. *)
+(** A location is a path: the names on the way from the root.  A file and a service are paths.  So is a key
+    of the state, but only in claims: what it holds is no memory ([request] says what a call sees of it). *)
 Definition loc := list nat.
 Definition loc_eq_dec : forall a b : loc, {a = b} + {a <> b} := list_eq_dec Nat.eq_dec.
 
@@ -127,8 +128,8 @@ Definition memory := loc -> nat.
 Definition set (m : memory) (l : loc) (v : nat) : memory :=
   fun k => if loc_eq_dec k l then v else m k.
 
-(** What a call does: [Return] its result, [Read] a location and go on with what was found, or [Write] one.  It may go on
-    for ever: that a program ends is a hypothesis ([ends]) of the theorems which need it. *)
+(** What a call does: [Return] its result, [Read] a location and go on with what was found, or [Write] one.  It may go
+    on for ever: that a program ends is a hypothesis ([ends]) of the one theorem that needs it. *)
 CoInductive program :=
 | Return (result : nat)
 | Read (l : loc) (next : nat -> program)
@@ -1207,19 +1208,110 @@ Proof.
     exists n'. split; [|exact E']. simpl. rewrite Sg. econstructor; [exact B' | exact S].
 Qed.
 
-Lemma lane_is_serial : forall limit rs m s cs m' s' n,
-  (forall r, In r rs -> keeps_promise r) -> lane_is_apart rs ->
-  lane_runs limit rs (m, s) cs (m', s') -> uncut cs -> equal m n ->
-  exists vs n', serial_batch rs (n, s) vs (n', s') /\ map answer cs = map Some vs /\ equal m' n'.
+(** What a call did: all of its program if it returned, else the part that ran, without a modifier. *)
+Definition ran (c : call) : call := match answer c with Some _ => c | None => as_far_as_it_came c end.
+
+Definition as_it_ran (r : request) (c : call) : request :=
+  match answer c with
+  | Some _ => r
+  | None => Request (asks r) (looks r) (changes r) (fun s => first_part (made c) (body r s)) (fun _ _ => [])
+  end.
+
+Fixpoint as_they_ran (rs : list request) (cs : list call) : list request :=
+  match rs, cs with r :: rs', c :: cs' => as_it_ran r c :: as_they_ran rs' cs' | _, _ => [] end.
+
+(** A call that returned has this result; what one that was cut off would have returned is not said. *)
+Definition agrees (a : option nat) (v : nat) : Prop := forall w, a = Some w -> w = v.
+
+Lemma serial_run_of_what_ran : forall cs m,
+  fst (serially cs m) = map left cs ->
+  exists vs, serial_run (map ran cs) m vs (snd (serially cs m)) /\ Forall2 agrees (map answer cs) vs.
 Proof.
-  intros limit rs m s cs m' s' n K A L U E.
+  induction cs as [|c cs IH]; intros m L; [exists []; split; constructor|]. simpl in *.
+  pose proof (alone_many (made c) (whole c) m) as A.
+  destruct (first_part_alone (made c) (whole c) m) as [q F].
+  destruct (many (made c) (whole c) m) as [p n]. simpl in A, F.
+  destruct (serially cs n) as [ps o] eqn:S. simpl in L. injection L as -> L.
+  specialize (IH n). rewrite S in IH. destruct (IH L) as (vs & R & G). simpl in *.
+  destruct (answer c) as [r|] eqn:E.
+  - exists (r :: vs). split; [|constructor; [intros w W; congruence | exact G]].
+    econstructor; [|exact R]. unfold ran. rewrite E. apply A.
+    unfold answer in E. destruct (left c) as [r'| |]; [|discriminate | discriminate].
+    injection E as ->. constructor.
+  - exists (q :: vs). split; [|constructor; [discriminate | exact G]].
+    econstructor; [|exact R]. unfold ran. rewrite E. exact F.
+Qed.
+
+Lemma honest_first_part : forall n cs p, honest cs p -> honest cs (first_part n p).
+Proof. induction n; intros cs p H; [constructor|]. destruct H; simpl; constructor; auto. Qed.
+
+Lemma as_it_ran_keeps_promise : forall r c, keeps_promise r -> keeps_promise (as_it_ran r c).
+Proof.
+  intros r c [T L C]. unfold as_it_ran. destruct (answer c); [now constructor|]. constructor; simpl.
+  - intros s. apply honest_first_part, T.
+  - intros s t E. destruct (L s t E) as [-> _]. auto.
+  - reflexivity.
+Qed.
+
+Lemma in_as_they_ran : forall rs cs q, In q (as_they_ran rs cs) -> exists r c, In r rs /\ q = as_it_ran r c.
+Proof.
+  induction rs as [|r rs IH]; intros [|c cs] q I; simpl in I; try contradiction. destruct I as [<-|I].
+  - exists r, c. split; [left; reflexivity | reflexivity].
+  - destruct (IH cs q I) as (r' & c' & I' & E). exists r', c'. split; [right; exact I' | exact E].
+Qed.
+
+Lemma as_they_ran_apart : forall rs cs, lane_is_apart rs -> lane_is_apart (as_they_ran rs cs).
+Proof.
+  intros rs cs A. revert cs. induction A as [|r rs F A IH]; intros [|c cs]; simpl; try constructor; [|apply IH].
+  rewrite Forall_forall in *. intros q I k. destruct (in_as_they_ran _ _ _ I) as (r' & c' & I' & ->).
+  specialize (F r' I' k). unfold as_it_ran. destruct (answer c), (answer c'); simpl; exact F.
+Qed.
+
+Lemma as_they_ran_called : forall s rs cs,
+  map identity (map (called s) rs) = map identity cs ->
+  map identity (map ran cs) = map identity (map (called s) (as_they_ran rs cs)).
+Proof.
+  induction rs as [|r rs IH]; intros [|c cs] E; try discriminate; [reflexivity|]. simpl in *.
+  injection E as C W E. rewrite (IH cs E). f_equal.
+  unfold ran, as_it_ran, identity. destruct (answer c); simpl; congruence.
+Qed.
+
+Lemma as_they_ran_modifiers : forall s rs cs vs now,
+  length rs = length cs -> Forall2 agrees (map answer cs) vs ->
+  in_order (returned_by s (as_they_ran rs cs) (map Some vs)) now = in_order (returned_by s rs (map answer cs)) now.
+Proof.
+  induction rs as [|r rs IH]; intros [|c cs] vs now L F; try discriminate; [reflexivity|].
+  simpl in F. inversion F as [|a v ? vs' G F']; subst. injection L as L. simpl. unfold as_it_ran.
+  destruct (answer c) as [w|]; simpl; [rewrite (G w eq_refl)|]; apply IH; assumption.
+Qed.
+
+Lemma as_they_ran_app : forall rs qs cs ds, length rs = length cs ->
+  as_they_ran (rs ++ qs) (cs ++ ds) = as_they_ran rs cs ++ as_they_ran qs ds.
+Proof. induction rs; intros qs [|c cs] ds L; simpl in *; try discriminate; f_equal; auto. Qed.
+
+Lemma lane_length : forall limit rs w cs v, lane_runs limit rs w cs v -> length rs = length cs.
+Proof.
+  intros limit rs w cs v L. destruct L as [m s cs m' es R _ _]. apply run_identity in R. simpl in R.
+  apply (f_equal (@length _)) in R. now rewrite !map_length in R.
+Qed.
+
+Lemma lane_is_serial : forall limit rs m s cs m' s' n,
+  (forall r, In r rs -> keeps_promise r) -> lane_is_apart rs -> lane_runs limit rs (m, s) cs (m', s') -> equal m n ->
+  exists vs n', serial_batch (as_they_ran rs cs) (n, s) vs (n', s') /\ Forall2 agrees (map answer cs) vs /\ equal m' n'.
+Proof.
+  intros limit rs m s cs m' s' n K A L E. pose proof (lane_length _ _ _ _ _ L) as Len.
   inversion L as [m1 s1 cs1 m2 es R _ P E1 E2 E3]. subst m1 s1 cs1 m2 s'.
-  destruct (complete_run_is_serial limit (map (called s) rs) m cs m') as (vs & m1 & S & An & Em); auto.
+  destruct (every_run_is_serial limit (map (called s) rs) m cs m') as [F Em]; auto.
   { intros c I. apply in_map_iff in I as (r & <- & I). repeat split. }
   { intros c I. apply in_map_iff in I as (r & <- & I). apply (touches_what_it_claims r (K r I)). }
-  destruct (snapshots_are_serial rs s m vs m1 s n K A (fun _ _ _ _ => eq_refl) S E) as (n' & B & En).
-  exists vs, n'. rewrite (merge_is_in_call_order _ _ s P), An. split; [exact B|]. split; [reflexivity|].
-  intros l. rewrite <- (Em l). apply En.
+  destruct (serial_run_of_what_ran _ _ F) as (vs & S & G).
+  apply run_identity in R. apply (serial_run_identity _ _ _ _ _ (as_they_ran_called s rs cs R)) in S.
+  assert (K' : forall q, In q (as_they_ran rs cs) -> keeps_promise q).
+  { intros q I. destruct (in_as_they_ran _ _ _ I) as (r & c & I' & ->). apply as_it_ran_keeps_promise, K, I'. }
+  destruct (snapshots_are_serial _ s _ _ _ s n K' (as_they_ran_apart _ _ A) (fun _ _ _ _ => eq_refl) S E)
+    as (n' & B & En).
+  exists vs, n'. rewrite (merge_is_in_call_order _ _ s P), <- (as_they_ran_modifiers s rs cs vs s Len G).
+  split; [exact B|]. split; [exact G|]. intros l. rewrite <- (Em l). apply En.
 Qed.
 
 Lemma map_nth_seq : forall {A} (xs : list A) d, map (fun i => nth i xs d) (seq 0 (length xs)) = xs.
@@ -1228,8 +1320,36 @@ Proof.
   rewrite <- seq_shift, map_map. apply IH.
 Qed.
 
-(** Theorem (e).  Whatever the order of steps, of ends and of merges within a lane: the batch ends in the memory and in
-    the state of the serial run, and its reader has the results of the serial run in call order. *)
+(** Theorem (e).  Whatever the order of steps, of ends and of merges within a lane, and whatever was cut: the batch ends
+    in the memory and in the state of the serial run of what ran, and its reader has its results in call order. *)
+Theorem every_batch_is_serial : forall limit lanes m s cs m' s' es,
+  (forall rs r, In rs lanes -> In r rs -> keeps_promise r) -> (forall rs, In rs lanes -> lane_is_apart rs) ->
+  batch_runs limit lanes (m, s) cs (m', s') -> Permutation es (seq 0 (length cs)) ->
+  exists results serial,
+    serial_batch (as_they_ran (concat lanes) cs) (m, s) results (serial, s') /\ equal serial m' /\
+    reader cs es = map answer cs /\ Forall2 agrees (map answer cs) results.
+Proof.
+  intros limit lanes m s cs m' s' es K A B P.
+  assert (G : forall n, equal m n -> exists vs n',
+    serial_batch (as_they_ran (concat lanes) cs) (n, s) vs (n', s') /\
+    Forall2 agrees (map answer cs) vs /\ equal m' n').
+  { remember (m, s) as w eqn:W. remember (m', s') as z eqn:Z. revert m s m' s' W Z. clear P.
+    induction B as [w|rs lanes w cs v ds u L B IH]; intros m s m' s' W Z n E; subst.
+    - injection Z as <- <-. exists [], n. split; [constructor|]. split; [constructor | exact E].
+    - destruct v as [m1 s1].
+      destruct (lane_is_serial limit rs m s cs m1 s1 n) as (vs & n1 & S & G & E1); auto.
+      { intros r I. apply (K rs); [left; reflexivity | exact I]. }
+      { apply A. left. reflexivity. }
+      destruct (IH (fun qs r I => K qs r (or_intror I)) (fun qs I => A qs (or_intror I))
+        m1 s1 m' s' eq_refl eq_refl n1 E1) as (us & n2 & T & H & E2).
+      exists (vs ++ us), n2. simpl. rewrite (as_they_ran_app _ _ _ _ (lane_length _ _ _ _ _ L)), map_app.
+      split; [eapply serial_batch_app; eassumption|]. split; [now apply Forall2_app | exact E2]. }
+  destruct (G m (fun _ => eq_refl)) as (vs & n & S & H & E). exists vs, n.
+  split; [exact S|]. split; [intros l; symmetry; apply E|]. split; [|exact H].
+  unfold reader. rewrite (every_result_is_handed_over _ _ P), <- (map_length answer cs). apply map_nth_seq.
+Qed.
+
+(** ... and if no call was cut, that is the serial run of the calls themselves. *)
 Theorem batch_is_serial : forall limit lanes m s cs m' s' es,
   (forall rs r, In rs lanes -> In r rs -> keeps_promise r) -> (forall rs, In rs lanes -> lane_is_apart rs) ->
   batch_runs limit lanes (m, s) cs (m', s') -> uncut cs -> Permutation es (seq 0 (length cs)) ->
@@ -1237,24 +1357,20 @@ Theorem batch_is_serial : forall limit lanes m s cs m' s' es,
     serial_batch (concat lanes) (m, s) results (serial, s') /\ equal serial m' /\ reader cs es = map Some results.
 Proof.
   intros limit lanes m s cs m' s' es K A B U P.
-  assert (G : forall n, equal m n -> exists vs n',
-    serial_batch (concat lanes) (n, s) vs (n', s') /\ map answer cs = map Some vs /\ equal m' n').
-  { remember (m, s) as w eqn:W. remember (m', s') as z eqn:Z. revert m s m' s' W Z. clear P.
-    induction B as [w|rs lanes w cs v ds u L B IH]; intros m s m' s' W Z n E; subst.
-    - injection Z as <- <-. exists [], n. split; [constructor|]. split; [reflexivity | exact E].
-    - destruct v as [m1 s1].
-      destruct (lane_is_serial limit rs m s cs m1 s1 n) as (vs & n1 & S & An & E1); auto.
-      { intros r I. apply (K rs); [left; reflexivity | exact I]. }
-      { apply A. left. reflexivity. }
-      { intros c I. apply U, in_or_app. left. exact I. }
-      destruct (IH (fun qs r I => K qs r (or_intror I)) (fun qs I => A qs (or_intror I))
-        (fun c I => U c (in_or_app _ _ _ (or_intror I))) m1 s1 m' s' eq_refl eq_refl n1 E1) as (us & n2 & T & Bn & E2).
-      exists (vs ++ us), n2. simpl. split; [eapply serial_batch_app; eassumption|].
-      split; [|exact E2]. rewrite !map_app. congruence. }
-  destruct (G m (fun _ => eq_refl)) as (vs & n & S & An & E). exists vs, n.
-  split; [exact S|]. split; [intros l; symmetry; apply E|].
-  unfold reader. rewrite (every_result_is_handed_over _ _ P), <- An.
-  rewrite <- (map_length answer cs). apply map_nth_seq.
+  destruct (every_batch_is_serial limit lanes m s cs m' s' es K A B P) as (vs & n & S & E & -> & F).
+  assert (L : length (concat lanes) = length cs).
+  { clear - B. induction B as [w|rs lanes w cs v ds u L B IH]; [reflexivity|]. simpl.
+    rewrite !app_length, IH. now rewrite (lane_length _ _ _ _ _ L). }
+  assert (W : as_they_ran (concat lanes) cs = concat lanes).
+  { revert L U. generalize (concat lanes). clear. intros rs. revert cs.
+    induction rs as [|r rs IH]; intros [|c cs] L U; try discriminate; [reflexivity|]. simpl. f_equal.
+    - unfold as_it_ran. pose proof (U c (or_introl eq_refl)). destruct (answer c); [reflexivity | contradiction].
+    - apply IH; [now injection L | intros d I; apply U; right; exact I]. }
+  rewrite W in S. exists vs, n. split; [exact S|]. split; [exact E|].
+  revert U F. clear. revert vs. induction cs as [|c cs IH]; intros vs U F; inversion F as [|a v ? vs' G F']; subst;
+    [reflexivity|]. simpl. f_equal.
+  - pose proof (U c (or_introl eq_refl)). destruct (answer c) as [w|]; [now rewrite (G w eq_refl) | contradiction].
+  - apply IH; [intros d I; apply U; right; exact I | exact F'].
 Qed.
 
 (** The runtime keeps lanes apart by claims: a key of the state is a location, and two calls whose claims on the state
@@ -1613,5 +1729,6 @@ Print Assumptions merge_is_serial.
 Print Assumptions results_are_in_call_order.
 Print Assumptions results_are_not_taken_back.
 Print Assumptions every_result_is_handed_over.
+Print Assumptions every_batch_is_serial.
 Print Assumptions batch_is_serial.
 Print Assumptions claims_keep_lanes_apart.

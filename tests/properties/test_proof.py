@@ -38,6 +38,7 @@ THEOREMS = (
     "results_are_in_call_order",
     "results_are_not_taken_back",
     "every_result_is_handed_over",
+    "every_batch_is_serial",
     "batch_is_serial",
     "claims_keep_lanes_apart",
 )
