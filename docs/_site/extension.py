@@ -6,14 +6,21 @@ Rules.
     3. The reference of a room stands where its page has ``<!-- names of toolrt.room -->``, in place of its table.
     4. A page in `docs/notebooks` stands for the notebook that it links to, and shows it.
     5. The gallery of litmus programs is part of the site, and linked where a page has ``<!-- gallery -->``.
+    6. The playground is, where TOOLRT_PLAYGROUND_SITE names one that was written.  A program with ``<!-- try it -->``
+       below it then has a link that opens it there.
 """
 
 from __future__ import annotations
 
+import base64
 import inspect
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +55,10 @@ CAPTIONS = {
 #: Where the gallery is, from the top of the site, and how many schedules of a program a page of it has.
 GALLERY, GALLERY_MOST = "gallery", 40
 
+#: Where the playground is, from the top of the site, and the variable that names one that was written.
+PLAYGROUND, PLAYGROUND_WRITTEN = "playground", "TOOLRT_PLAYGROUND_SITE"
+
+_TRY_IT = re.compile(r"(^```python\n((?:(?!^```).)*)^```\n)\n?<!-- try it -->", re.MULTILINE | re.DOTALL)
 _NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$(?:.*?^<!-- end of names -->$)?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
 
@@ -80,7 +91,18 @@ def on_source(app: Sphinx, docname: str, source: list[str]) -> None:
     text = _NAMES.sub(lambda found: f"````{{eval-rst}}\n{reference_of(found[1])}\n````", text)
     way = "../" * docname.count("/") + GALLERY
     text = text.replace("<!-- gallery -->", f'<p><a href="{way}/index.html">Play the gallery of this site</a></p>')
+    if PLAYGROUND_WRITTEN in os.environ:
+        way = "../" * docname.count("/") + PLAYGROUND
+        text = _TRY_IT.sub(lambda found: f"{found[1]}\n{_try_it(way, found[2])}", text)
     source[0] = outside_code(text, lambda prose: _LINK.sub(lambda found: _link(docname, found), prose))
+
+
+def _try_it(way: str, source: str) -> str:
+    """Give a link that opens a program in the playground: its fragment is what the page itself makes (link.js)."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = packer.compress(json.dumps({"source": source}).encode()) + packer.flush()
+    fragment = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return f'<p><a href="{way}/index.html#program={fragment}">Try it in the browser</a></p>'
 
 
 def _link(docname: str, found: re.Match[str]) -> str:
@@ -157,6 +179,8 @@ def on_missing(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
 def on_begun(app: Sphinx) -> None:
     """Begin with the gallery, in a process of its own: it has few schedules of each program, and needs one core."""
     if app.builder.name == "html":
+        if written := os.environ.get(PLAYGROUND_WRITTEN):
+            shutil.copytree(written, Path(app.outdir) / PLAYGROUND, dirs_exist_ok=True)
         target = Path(app.outdir) / GALLERY
         command = [sys.executable, "-m", "toolrt", "litmus", "--site", str(target), "--most", str(GALLERY_MOST)]
         app.toolrt_gallery = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # type: ignore[attr-defined]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import runpy
 import sys
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -215,3 +217,25 @@ def test_gallery_is_part_of_the_site(tmp_path: Path) -> None:
     source = [(ROOT / "docs/explanation/litmus.md").read_text(encoding="utf-8")]
     extension["on_source"](app, "explanation/litmus", source)
     assert '<a href="../gallery/index.html">' in source[0]
+
+
+def test_example_of_a_page_opens_in_the_playground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The playground is copied into the site, and the link's fragment holds the example as it stands on its page."""
+    written = tmp_path / "written"
+    written.mkdir()
+    (written / "index.html").write_text("the playground", encoding="utf-8")
+    monkeypatch.setenv("TOOLRT_PLAYGROUND_SITE", str(written))
+    monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(wait=lambda: 0, terminate=lambda: None))
+    extension = _module(SITE / "extension.py")
+    app = SimpleNamespace(outdir=tmp_path / "site", builder=SimpleNamespace(name="html"))
+    extension["on_begun"](app)
+    assert (tmp_path / "site/playground/index.html").read_text(encoding="utf-8") == "the playground"
+
+    page = (ROOT / "docs/how-to/mend-a-failure.md").read_text(encoding="utf-8")
+    source = [page]
+    extension["on_source"](app, "how-to/mend-a-failure", source)
+    found = re.search(r'<a href="\.\./playground/index\.html#program=([\w-]+)">', source[0])
+    assert found is not None
+    packed = base64.urlsafe_b64decode(found[1] + "=" * (-len(found[1]) % 4))
+    example = json.loads(zlib.decompress(packed, -zlib.MAX_WBITS))["source"]
+    assert f"```python\n{example}```\n\n<!-- try it -->" in page

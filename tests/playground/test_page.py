@@ -51,6 +51,15 @@ _LOCKED = _LOST.replace(
 """,
 ).replace('name="tea")\n', 'name="tea")\n    lock = trio.Lock()\n')
 
+_REACHING = """
+import js
+
+
+async def program():
+    names = "fetch XMLHttpRequest WebSocket EventSource WebTransport caches indexedDB".split()
+    return [name for name in names if getattr(js, name, None) is not None]
+"""
+
 _PASTE = """(element, text) => {
     const clipboardData = new DataTransfer();
     clipboardData.setData("text/plain", text);
@@ -159,6 +168,28 @@ def test_text_that_is_no_program_is_told_with_its_line(opened: Opened) -> None:
     tab.wait_for_selector("#told:not([hidden])")
     assert "SyntaxError" in tab.locator("#told").inner_text()
     assert "line 1" in tab.locator("#told").inner_text()
+
+
+def test_program_reaches_nothing_outside(opened: Opened) -> None:
+    """What could ask a server or keep something is gone before a program runs, and the policy refuses other hosts."""
+    tab = opened()
+    _write(tab, _REACHING)
+    _explore(tab)
+    assert tab.locator("#outcomes tbody td").first.inner_text() == "'[]'"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_page_breaks_no_rule_of_accessibility(opened: Opened, width: int, scheme: str) -> None:
+    """With a failure shown, its repairs, and the link."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    tab = opened(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    _explore(tab)
+    tab.locator("#repair").click()
+    tab.wait_for_selector("#repairs button:enabled")
+    tab.locator("#share").click()
+    tab.wait_for_selector("#link:not([hidden])")
+    found = axe.Axe().run(tab).response["violations"]
+    assert [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]] == []
 
 
 def test_page_opens_without_a_network_after_the_first_time(opened: Opened) -> None:

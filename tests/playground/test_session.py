@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from tests import _profile
 from toolrt.playground._programs import starting_points
 from toolrt.playground._session import PlaygroundSession
 from toolrt.teaching.litmus import LITMUS
+
+PAGES = sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))
 
 _POINTS = {one.name: one for one in starting_points()}
 
@@ -88,3 +92,17 @@ def test_schedule_of_another_program_is_refused_in_words() -> None:
     source = _POINTS["two forks"].source
     found = _answer(PlaygroundSession(), kind="replay", source=source, schedule="main main.7 main")
     assert "main.7" in found["error"]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "<!-- try it -->" in page.read_text(encoding="utf-8")], ids=str
+)
+def test_example_of_a_page_can_be_tried(page: Path) -> None:
+    """What a page offers to be tried is explored as it stands there, and fails: there is something to see."""
+    found = re.findall(
+        r"^```python\n((?:(?!^```).)*)^```\n\n<!-- try it -->", page.read_text(encoding="utf-8"), re.M | re.S
+    )
+    assert found
+    for source in found:
+        told = _answer(PlaygroundSession(), kind="explore", source=source, track=True)
+        assert told.get("verdict") == "fail", told

@@ -1,8 +1,9 @@
 """What the worker of the page answers: a program's text in, what was explored out, as JSON values.
 
 Rules.
-    1. A program is a module: ``async def program()``, and ``def check(execution)`` where a value must be judged.  A
-       batch is one, too: ``tools``, ``response`` (what a model answered), and where they are wanted ``state``,
+    1. A program is a module: ``async def program()``, and ``def check(execution)`` where a value must be judged; or one
+       that explores by itself, as those of the documentation do: its last report is shown.
+       A batch is a module, too: ``tools``, ``response`` (what a model answered), and where they are wanted ``state``,
        ``seconds`` and ``begin()``, which is called before each schedule.
     2. The text is written to a file and run anew for each question, so lines in what is told are those of the editor.
     3. What is wrong with the text is an answer ("error"), never an exception.
@@ -12,7 +13,9 @@ Limits.  Nothing ends a program that never ends: the page ends the worker.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import sys
 import tempfile
@@ -84,25 +87,22 @@ class PlaygroundSession:
         return json.dumps(found)
 
     def _explore(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        program, check, settings = _program_of(asked)
-        most, strategy = int(asked.get("most", _MOST)), asked.get("strategy", "auto")
-
-        def explored(name: str) -> sim.Report:
-            made = _STRATEGIES[name](most)
-            return sim.explore(program, made, check, most, progress=lambda so_far: tell(str(so_far)), **settings)
-
-        report = explored("classes" if strategy == "auto" else strategy)
-        if strategy == "auto" and not report.complete and not report.failures:
-            # Too many for one of each: a sample reaches farther than the beginning of a search.
-            report = explored("sample")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            module = _loaded(asked["source"])
+        own = [value for value in vars(module).values() if isinstance(value, sim.Report)]
+        report = own[-1] if own else _explored(*_program_in(module, asked), asked, tell)
         self._failure = report.failures[0] if report.failures else None
-        found = _report(report)
+        found = _report(report) | {"printed": printed.getvalue()}
         if self._failure is not None:
             return found | _failure(self._failure, asked["source"])
+        if own:
+            return found
+        program, _, settings = _program_in(module, asked)
         return found | {"page": view.show(sim.run(program, details=True, **settings), names=["passes"]).html}
 
     def _replay(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        program, check, settings = _program_of(asked)
+        program, check, settings = _program_in(_loaded(asked["source"]), asked)
         execution = sim.replay(program, asked["schedule"], details=True, **settings)
         judged = judge(execution, check)
         verdict = "fail" if judged.failed else "inconclusive" if judged.undecided else "pass"
@@ -128,7 +128,7 @@ class PlaygroundSession:
         }
 
     def _play(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        program, check, settings = _program_of(asked)
+        program, check, settings = _program_in(_loaded(asked["source"]), asked)
         tell("running the schedules to be played")
 
         def read(execution: sim.Execution) -> str:
@@ -231,14 +231,27 @@ def _loaded(source: str) -> ModuleType:
     return module
 
 
-def _program_of(asked: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def _program_in(module: ModuleType, asked: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Give the program, its check or None, and what `toolrt.sim.explore` takes besides."""
-    module = _loaded(asked["source"])
     program = getattr(module, "program", None)
     if program is None:
         raise MisuseError("there is no program: write `async def program():`")
     settings = {"order": asked.get("order", "any"), "track": bool(asked.get("track", False))}
     return program, getattr(module, "check", None), settings
+
+
+def _explored(program: Any, check: Any, settings: dict[str, Any], asked: Mapping[str, Any], tell: Tell) -> sim.Report:
+    most, strategy = int(asked.get("most", _MOST)), asked.get("strategy", "auto")
+
+    def explored(name: str) -> sim.Report:
+        made = _STRATEGIES[name](most)
+        return sim.explore(program, made, check, most, progress=lambda so_far: tell(str(so_far)), **settings)
+
+    report = explored("classes" if strategy == "auto" else strategy)
+    if strategy == "auto" and not report.complete and not report.failures:
+        # Too many for one of each: a sample reaches farther than the beginning of a search.
+        report = explored("sample")
+    return report
 
 
 def _report(report: sim.Report) -> Answer:

@@ -33,7 +33,7 @@ export function editorIn(parent, changed) {
       python(),
       theme,
       syntaxHighlighting(colours),
-      EditorView.contentAttributes.of({ "aria-label": "Program" }),
+      EditorView.contentAttributes.of({ "aria-label": "Program", tabindex: "0" }),
       EditorView.updateListener.of((update) => update.docChanged && changed()),
     ],
   });

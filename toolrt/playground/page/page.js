@@ -129,7 +129,8 @@ function showReport(answer) {
   test = answer.test ?? "";
   verdict(answer);
   table(["outcome", "executions"], answer.outcomes);
-  if (answer.explanation !== undefined) text("told", answer.explanation);
+  const told = [answer.printed, answer.explanation].filter(Boolean).join("\n");
+  if (told) text("told", told);
   at("next").hidden = schedule === null;
   if (answer.page !== undefined) page(answer.page);
 }
