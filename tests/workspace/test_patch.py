@@ -174,6 +174,7 @@ def test_hunk_without_an_old_line_needs_its_right_line():
     assert apply("a\nb", "@@ -2,0 +3,1 @@", "+x") == "a\nb\nx"
     for header in ("@@ -1,0 +1 @@", "@@ -0,0 +1 @@", "@@ -3,0 +4 @@", "@@ -1,0 +2,2 @@", "@@"):
         assert refusal("a\nb\n", header, "+x").got == "none, and the file is not empty"
+    assert apply("a\n\n", "@@ -1 +0,0 @@", "-a", "@@ -2,0 +2 @@", "+x") == "\nx\n"
     drifted = ["@@ -1 +1 @@", "-b", "+c", "@@ -1,0 +2 @@", "+x"]
     assert refusal("a\nb\n", *drifted).got == "none, and the file is not empty"
     assert apply("", "@@ -0,0 +1 @@", "+x") == apply("", "@@", "+x") == "x\n"

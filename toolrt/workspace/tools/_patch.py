@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import attrs
@@ -197,7 +197,7 @@ class _PatchReader:
             elif line.startswith("@@"):
                 if section is None or (section.old is None and section.moved_to is None):
                     _refuse(self._at + 1, "the file's names, on --- and +++ lines", "a hunk")
-                section.hunks.append(self._hunk(line))
+                section.hunks.append(self._hunk(line, section.hunks))
                 continue
             elif section is not None and section.may_begin_bare and self._is_bare_hunk(section, line):
                 section.hunks.append(self._by_structure(self._at + 1, self._at, ()))
@@ -294,13 +294,13 @@ class _PatchReader:
 
     # Hunks
 
-    def _hunk(self, line: str) -> Hunk:
-        """The hunk whose header is here; afterwards the reader is behind it."""
+    def _hunk(self, line: str, earlier: Sequence[Hunk]) -> Hunk:
+        """The hunk whose header is here, behind `earlier` ones; afterwards the reader is behind it."""
         at = self._at + 1
         self._at += 1
         header = _HUNK.match(line)
         if header is not None:
-            counted = self._counted(at, header)
+            counted = self._counted(at, header, earlier)
             return counted or self._by_structure(at, self._at, ())
         anchors = [_anchor(line)]
         while self._at < len(self._lines) and self._line(self._at).startswith("@@"):
@@ -310,7 +310,7 @@ class _PatchReader:
             self._at += 1
         return self._by_structure(at, self._at, tuple(filter(None, anchors)))
 
-    def _counted(self, at: int, header: re.Match[str]) -> Hunk | None:
+    def _counted(self, at: int, header: re.Match[str], earlier: Sequence[Hunk]) -> Hunk | None:
         """The hunk, where its lines are as many as its header says and no more follow; None: they are not."""
         start, old_count = int(header[1]), int(header[2] or 1)
         old, new = old_count, int(header[4] or 1)
@@ -339,7 +339,10 @@ class _PatchReader:
         if self._goes_on(index):
             return None
         self._at = index
-        follows = old_count > 0 or start == 0 or int(header[3]) > start
+        # What is only put in is confirmed by the two line numbers alone: they have to say the same place.
+        above = [hunk for hunk in earlier if hunk.start is None or hunk.start <= start]
+        grown = sum((line.sign == "+") - (line.sign == "-") for hunk in above for line in hunk.lines)
+        follows = old_count > 0 or start == 0 or int(header[3]) == start + 1 + grown
         return Hunk(start if follows else None, tuple(lines), at)
 
     def _next_file_at(self, index: int) -> bool:
