@@ -164,7 +164,20 @@ def test_nearest_prefers_the_place_that_agrees_longest():
 def test_nearest_tells_a_difference_in_spaces_alone():
     """Tabs for spaces are the commonest mistake of all."""
     assert nearest("if x:\n\ty\n", "if x:\n    y\n") == (
-        "Line 1 has it with other spaces or tabs around its lines: read it again."
+        "Line 1 has it with other spaces or tabs around its lines: line 2 begins with 1 tab, "
+        "the text wanted has 4 spaces there."
+    )
+    assert nearest("a\n  b\n\tc\n", "a\nb\n\tc\n").endswith(
+        "line 2 begins with 2 spaces, the text wanted has none there."
+    )
+    assert nearest("a \nb\n", "a\nb\n").endswith("around its lines: read it again.")
+
+
+@pytest.mark.parametrize("wanted", ["say(“x – y”)\nz", "say('x - y')\nz", 'say("x  -\u00a0y")\nz'])
+def test_nearest_tells_a_difference_in_marks_alone(wanted):
+    """Of quotation marks, of dashes, of spaces inside a line."""
+    assert nearest('a\nsay("x - y")\nz\n', wanted) == (
+        'Line 2 has it with other quotation marks, dashes or spaces: line 2 is: say("x - y")'
     )
 
 

@@ -35,6 +35,14 @@ _LINES_COMPARED = 2000
 _CHARACTERS_COMPARED = 199
 
 
+#: Characters that are taken for one another where text is copied by hand, or by a model.
+_ALIKE = {
+    ord(other): kind
+    for kind, others in (("'", '"`´‘’‚‛“”„‟«»'), ("-", "‐‑‒–—−"), (" ", "\u00a0\u202f"))
+    for other in others
+}
+
+
 @attrs.frozen
 class Edit:
     """One replacement of a text by another."""
@@ -301,12 +309,20 @@ def nearest(text: str, wanted: str) -> str:
         best = max(places, key=lambda index: (_agreeing(lines, index, searched), -index))
         agreeing = _agreeing(lines, best, searched)
         if agreeing == len(searched):
-            return f"Line {best + 1} has it with other spaces or tabs around its lines: read it again."
+            return _other_spaces(lines_of(text), lines_of(wanted)[skipped:], best)
         there = f"is: {_short(lines[best + agreeing])}" if best + agreeing < len(lines) else "is past the end"
         return (
             f"Nearest to its first line: line {best + 1}: {_short(lines[best])}; but line {best + agreeing + 1} "
             f"{there}, where the text wanted has: {_short(searched[agreeing])}"
         )
+    folded, looked_for = [_folded(line) for line in lines], [_folded(line) for line in searched]
+    for index, line in enumerate(folded):
+        if line == looked_for[0] and _agreeing(folded, index, looked_for) == len(looked_for):
+            other = next(at for at, line in enumerate(searched, index) if line != lines[at])
+            return (
+                f"Line {index + 1} has it with other quotation marks, dashes or spaces: line {other + 1} is: "
+                f"{_short(lines[other])}"
+            )
     numbers: dict[str, int] = {}
     for number, line in enumerate(lines[:_LINES_COMPARED], 1):
         numbers.setdefault(_short(line), number)
@@ -315,6 +331,30 @@ def nearest(text: str, wanted: str) -> str:
         shown = "; ".join(f"line {numbers[line]}: {line}" for line in near)
         return f"Nearest to its first line: {shown}"
     return "No line is near to its first line; read the file again."
+
+
+def _other_spaces(lines: Sequence[str], wanted: Sequence[str], index: int) -> str:
+    """Says that `wanted` is at that index with other white space, and what that is where it begins a line."""
+    begins = f"Line {index + 1} has it with other spaces or tabs around its lines: "
+    for number, (line, other) in enumerate(zip(lines[index:], wanted, strict=False), index + 1):
+        there, here = _indentation(line), _indentation(other)
+        if there != here and line.strip():
+            return f"{begins}line {number} begins with {_spaces(there)}, the text wanted has {_spaces(here)} there."
+    return f"{begins}read it again."
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _spaces(indentation: str) -> str:
+    runs = re.findall(r" +|\t+", indentation)
+    return " and ".join(counted(len(run), "tab" if run[0] == "\t" else "space") for run in runs) or "none"
+
+
+def _folded(line: str) -> str:
+    """The line with one kind of quotation mark, dash and space."""
+    return " ".join(line.translate(_ALIKE).split())
 
 
 def _agreeing(lines: list[str], index: int, searched: list[str]) -> int:
