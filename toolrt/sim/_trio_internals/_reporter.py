@@ -43,12 +43,18 @@ def _is_of_trio(file: str) -> bool:
 
 
 class Reporter(Replacements):
-    """Replaces what has to report, and keeps the execution it reports to; one for each simulation."""
+    """Replaces what has to report, and keeps the execution it reports to; a simulation has one for itself.
+
+    A name has the same note in every simulation, so one simulation may hand its reporter on to the next.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         #: The execution that runs now; None: no reports are wanted.
         self.things: Primitives | None = None
+        # What reports, with what it stands for, by its class, its name and how it is made: to make all of it takes a
+        # third of an execution of a small program.
+        self._made: dict[tuple[Any, str, Any], tuple[Any, Any]] = {}
 
     def here(self) -> Primitives | None:
         """Give the record of the execution, when one of its program's steps runs in this thread."""
@@ -64,11 +70,18 @@ class Reporter(Replacements):
         """Let the operations of a table report; no name is in it twice."""
         self.replace_all(
             [
-                (holder, name, wrap(self, holder.__dict__[name], note))
+                (holder, name, self._reporting(wrap, holder, name, note))
                 for wrap, holder, names, note in rows
                 for name in names.split()
             ]
         )
+
+    def _reporting(self, wrap: Callable[[Reporter, Any, Any], Any], holder: Any, name: str, note: Any) -> Any:
+        real = holder.__dict__[name]
+        known = self._made.get((holder, name, wrap))
+        if known is None or known[0] is not real:
+            known = self._made[holder, name, wrap] = real, wrap(self, real, note)
+        return known[1]
 
     def called(self, real: Any, note: Callable[..., None]) -> Any:
         """Call ``note(things, self, *args)`` before each call of a method."""

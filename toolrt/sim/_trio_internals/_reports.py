@@ -30,11 +30,15 @@ __all__ = ["Reports"]
 _UNWANTED_MOST = 20
 
 
+#: The reporters of simulations that are over.
+_spare: list[Reporter] = []
+
+
 class Reports:
     """The reporting primitives, and the execution they report to; one for each simulation."""
 
     def __init__(self) -> None:
-        self._reporter = Reporter()
+        self._reporter = _spare.pop() if _spare else Reporter()
         # What was made outside any execution has one name for the whole simulation.
         self._outside: dict[int, Resource] = {}
         self._kept: list[Any] = []
@@ -83,6 +87,7 @@ class Reports:
         finally:
             self.end()
             self._put_back()
+            _spare.append(self._reporter)
 
     def _put_back(self) -> None:
         self._reporting = self._implying = False
