@@ -89,8 +89,16 @@ def test_any_text_is_a_pattern_or_refused(pattern, line):
         ("\\", "nothing behind"),
         ("\\1", "not known here"),
         ("(?=a)", "not known here"),
-        ("(?P<a>b)", "not known here"),
-        ("(?m)a", "not known here"),
+        ("(?<=a)b", "not known here"),
+        ("(?P<a>b)(?P=a)", "not known here"),
+        ("(?P<a>b)(?<a>b)", "two groups with the name a"),
+        ("(?x)a", "not known here"),
+        ("(?s)a.b", "passes a line's end"),
+        ("(?s:a.b)", "passes a line's end"),
+        ("\\p{Greek}", "not known here"),
+        ("\\p", "not known here"),
+        ("(?i)\\p{Lu}", "ignores case"),
+        ("\\<a\\>", "edge of a word"),
         ("\\x1", "hexadecimal"),
         ("\\Uffffffff", "does not exist"),
         ("a" * 1001, "1000 are the most"),
@@ -179,7 +187,7 @@ def test_posix_classes_are_those_of_ascii(name):
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [("[:digit:]+", "[[:digit:]]"), ("[[:word1:]]", "known are"), ("[[.a.]]", "collating"), ("[[=a=]]", "collating"),
-     ("a(?i)b", "ignore_case"), ("(?i:a)", "ignore_case"), ("(?mi)a", "ignore_case")],
+     ("a(?i)b", "ignore_case"), ("(?xi)a", "ignore_case"), ("(?u:a)", "ignore_case")],
 )  # fmt: skip
 def test_refusal_of_a_class_or_a_flag_says_what_to_write(pattern, said):
     """A pattern of another dialect is never searched as something else."""
@@ -191,3 +199,31 @@ def test_flag_at_the_beginning_ignores_case():
     """What ripgrep and Python take there is taken here."""
     assert matches("(?i)ab[c]", "xABC")
     assert not matches("ab", "AB")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "expected"),
+    [
+        ("(?mi)^ab", "ABx", True),
+        ("(?i:a)b", "Ab", True),
+        ("(?i:a)b", "AB", False),
+        ("(?i)a(?-i:b)c", "AbC", True),
+        ("(?i)a(?-i:b)c", "ABC", False),
+        ("(?P<year>\\d{4})-(?<month>\\d\\d)", "on 2026-11", True),
+        ("(?P<year>\\d{4})-(?<month>\\d\\d)", "on 26-11", False),
+    ],
+)
+def test_flags_of_a_group_and_names_of_groups_are_known(pattern, line, expected):
+    """A flag of a group ends with it, and a name changes nothing."""
+    assert matches(pattern, line) is expected
+
+
+@pytest.mark.parametrize(("pattern", "members", "others"), [
+    ("\\p{L}", "aZéß日", "1_ -"), ("\\pL", "aZé", "1_"), ("\\P{L}", "1_ ", "aé"), ("\\p{^L}", "1_", "aé"),
+    ("\\p{Lu}", "AÉ", "aé1"), ("\\p{Nd}", "1٣", "aⅣ"), ("\\p{P}", ".—", "a+"), ("[\\p{Lu}_]", "A_", "a1"),
+    ("[^\\p{L}]", "1", "aé"), ("[\\P{L}a]", "1a", "bé"),
+])  # fmt: skip
+def test_properties_are_general_categories(pattern, members, others):
+    """As Unicode gives them, in sets and outside."""
+    assert all(matches(f"^{pattern}$", one) for one in members)
+    assert not any(matches(f"^{pattern}$", one) for one in others)

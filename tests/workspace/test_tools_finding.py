@@ -302,6 +302,49 @@ async def test_search_is_bounded(tree, call):
     assert await call(tree, "search", pattern="y") == f"a:6: {'y' * 300} ..."
 
 
+async def test_search_shows_lines_around_a_match(tree, call):
+    """A line that two matches share is shown once, and a gap is marked."""
+    tree.put("a", "1\n2 x\n3\n4 x\r\n5\n6\n7\n8\n9 x")
+    tree.put("b", "x")
+    answer = await call(tree, "search", pattern="x", context=1)
+    assert answer.splitlines() == [
+        "a-1- 1", "a:2: 2 x", "a-3- 3", "a:4: 4 x", "a-5- 5", "--", "a-8- 8", "a:9: 9 x", "--", "b:1: x"
+    ]  # fmt: skip
+
+
+async def test_context_does_not_count_as_matches(tree, call):
+    """The limit is for lines that match."""
+    tree.put("a", "x\n1\n2\nx\n3\nx\n")
+    answer = await call(tree, "search", pattern="x", context=1, limit=2)
+    assert answer.splitlines() == [
+        "a:1: x", "a-2- 1", "a-3- 2", "a:4: x", "a-5- 3",
+        "(only the first 2 lines are shown; search for something narrower)",
+    ]  # fmt: skip
+
+
+async def test_no_context_is_shown_of_a_match_that_is_not(tree, call):
+    """What stands before it."""
+    tree.put("a", "x\n1\n2\n3\n4\nx\n")
+    answer = await call(tree, "search", pattern="x", context=1, limit=1)
+    assert answer.splitlines()[:-1] == ["a:1: x", "a-2- 1"]
+
+
+@pytest.mark.parametrize(
+    ("show", "limit", "found"),
+    [
+        ("files", 5, ["a", "c/d"]),
+        ("counts", 5, ["a: 2", "c/d: 1"]),
+        ("files", 1, ["a", "(only the first 1 files are shown; search for something narrower)"]),
+    ],
+)
+async def test_search_shows_files_or_counts(tree, call, show, limit, found):
+    """One line for each file that has a match."""
+    tree.put("a", "x\n\nxx\n")
+    tree.put("b", "y")
+    tree.put("c/d", "x")
+    assert (await call(tree, "search", pattern="x", show=show, limit=limit, context=3)).splitlines() == found
+
+
 async def test_search_reads_what_other_tools_do_not_read(tree, call):
     """A file that is too large to be read or edited is searched all the same."""
     tree.put("a", b"y\n" * (SIZE_LIMIT // 2) + b"x")
@@ -316,6 +359,9 @@ async def test_search_reads_what_other_tools_do_not_read(tree, call):
         ({"pattern": "a\nb", "literal": True}, "pattern"),
         ({"pattern": "x", "limit": 0}, "limit"),
         ({"pattern": "x", "limit": 10**5000}, "limit"),
+        ({"pattern": "x", "context": -1}, "context"),
+        ({"pattern": "x", "context": 101}, "context"),
+        ({"pattern": "x", "show": "names"}, "show"),
     ],
 )
 async def test_search_refuses_what_cannot_be_meant(tree, call, input, path):

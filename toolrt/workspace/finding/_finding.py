@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, St
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._at_once import at_once, goes_at_once
 from toolrt.workspace.finding._ripgrep import candidates
-from toolrt.workspace.finding._search import SearchPattern, wanted_in
+from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
 from toolrt.workspace.finding._walk import VISITED_MOST, Walk, ignored_above
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
@@ -49,6 +50,10 @@ _CHARACTERS_SHOWN = 300
 
 #: How many lines a search shows at most, whatever its limit.
 _LINES_MOST = 10_000
+
+#: How many lines around a match a search shows at most, and what it can show of the matches.
+_CONTEXT_MOST = 100
+_SHOWN = ("lines", "files", "counts")
 
 #: From how many files on ripgrep is asked which of the rest to read: what takes longer than starting it.
 _RIPGREP_FROM = 200
@@ -98,15 +103,19 @@ async def search(
     ignored: bool = False,
     limit: int = 200,
     encoding: str | None = None,
+    context: int = 0,
+    show: str = "lines",
 ) -> str:
     r"""Search the lines of text files for a regular expression and return each match as path:line: text.
 
     path is a directory, searched with all below it, or one file. glob narrows the files by a pattern as the glob
     tool takes; one without a slash is for names at any depth (*.py). With literal the pattern is a plain text; with
-    ignore_case upper and lower case are one. The expression may have sets, groups, |, repeats, \d \w \s \b, ^ and
-    $, but no references and no looking around. At most limit lines are returned. Files are read as UTF-8, or as their
-    byte order mark says, or else as encoding names (latin-1, shift_jis); what cannot be read so is named at the end.
-    What .gitignore leaves out is not searched, unless ignored is true.
+    ignore_case upper and lower case are one. The expression may have sets, groups, |, repeats, \d \w \s \b \p{L}, ^
+    and $, but no references and no looking around; lines are searched one by one. At most limit matches are returned.
+    With context that many lines around each are shown too, as path-line- text (not of files above 10 MiB). show is
+    lines, or files (the paths of those with a match) or counts (each path with its number of matching lines). Files
+    are read as UTF-8, or as their byte order mark says, or else as encoding names (latin-1, shift_jis); what cannot be
+    read so is named at the end. What .gitignore leaves out is not searched, unless ignored is true.
     """
     base = looked_up(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
     if base.found is None or base.found.kind is not Kind.FILE or base.key is None:
@@ -117,10 +126,16 @@ async def search(
     sought = wanted_in(pattern, literal, ignore_case)
     if not 1 <= limit <= _LINES_MOST:
         raise FileProblem("limit", f"1 to {_LINES_MOST}", _number(limit), "Say how many lines to show at most.")
+    if not 0 <= context <= _CONTEXT_MOST:
+        raise FileProblem(
+            "context", f"0 to {_CONTEXT_MOST}", _number(context), "Say how many lines around a match to show."
+        )
+    if show not in _SHOWN:
+        raise FileProblem("show", "lines, files or counts", repr(show[:40]), "Say what to show of the matches.")
     names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
     chosen = named("encoding", encoding)
     paths = _ShownPaths(workspace, ctx, base)
-    found = _LinesFound(workspace, ctx, base, sought, chosen, limit, paths)
+    found = _LinesFound(workspace, ctx, base, sought, chosen, limit, paths, context, show)
     if base.found.kind is Kind.FILE:
         problem = await found.add(workspace.disk, (), base.found)
         if problem is not None:
@@ -157,8 +172,10 @@ class _LinesFound:
     Args:
         base: what is searched, a directory or a file.
         encoding: what files are read in that are no text otherwise; None: no other.
-        limit: how many lines are shown.
+        limit: how many matches are shown.
         paths: shows the paths.
+        context: how many lines around a match are shown.
+        show: one of `_SHOWN`.
     """
 
     def __init__(
@@ -170,6 +187,8 @@ class _LinesFound:
         encoding: str | None,
         limit: int,
         paths: _ShownPaths,
+        context: int,
+        show: str,
     ) -> None:
         self._workspace = workspace
         self._ctx = ctx
@@ -179,13 +198,17 @@ class _LinesFound:
         self._encoding = encoding
         self._limit = limit
         self._paths = paths
+        self._context = context if show == "lines" else 0
+        self._show = show
         self._lines: list[str] = []
+        #: How many matches those show.
+        self._count = 0
         self._unsearched = UnsearchedFiles(lambda entry: paths.path(entry[len(base.entry) :]))
 
     @property
     def wants_more(self) -> bool:
-        """Whether more lines are wanted: one beyond the limit tells that there are more."""
-        return len(self._lines) <= self._limit
+        """Whether more matches are wanted: one beyond the limit tells that there are more."""
+        return self._count <= self._limit
 
     async def add_all(self, files: Sequence[Entry], stats: Mapping[Entry, Stat]) -> None:
         """Add the lines of these files, in their order, until there are enough.
@@ -224,23 +247,45 @@ class _LinesFound:
             return await self._workspace.files.scan(self._ctx, identity)
 
         large = stat is not None and stat.size > SIZE_LIMIT
-        most = self._limit + 1 - len(self._lines)
+        most = {"lines": self._limit + 1 - self._count, "files": 1, "counts": sys.maxsize}[self._show]
         # What cannot be searched is named by the reason alone, unless it is the only file.
         path = "" if names else self._base.path
         found = await lines_of_file(
-            disk, entry, path, large, read, self._sought, most, self._encoding, self._unsearched
+            disk, entry, path, large, read, self._sought, most, self._context, self._encoding, self._unsearched
         )
         if isinstance(found, FileProblem):
             return found
-        self._lines += [f"{self._paths.path(names)}:{number}: {_cut(line)}" for number, line in found]
+        if found:
+            self._say(self._paths.path(names), found)
         return None
+
+    def _say(self, path: str, found: list[LineFound]) -> None:
+        """Add what is shown of one file."""
+        if self._show != "lines":
+            self._count += 1
+            if self.wants_more:
+                self._lines.append(path if self._show == "files" else f"{path}: {len(found)}")
+            return
+        last, until = -1, 0
+        for one in found:
+            self._count += one.matches
+            until = one.number + self._context if one.matches else until
+            if not self.wants_more:
+                return
+            if self._count == self._limit and one.number > until:
+                continue  # it stands near a match that is not shown
+            if self._context and self._lines and one.number != last + 1:
+                self._lines.append("--")
+            last = one.number
+            mark = ":" if one.matches else "-"
+            self._lines.append(f"{path}{mark}{one.number}{mark} {_cut(one.text)}")
 
     def answer(self, notes: list[str]) -> str:
         """What the search answers; `notes` are of the walk."""
         notes = [*self._unsearched.notes(), *notes]
         if not self.wants_more:
-            del self._lines[self._limit :]
-            notes = [f"only the first {self._limit} lines are shown; search for something narrower", *notes]
+            shown = "lines" if self._show == "lines" else "files"
+            notes = [f"only the first {self._limit} {shown} are shown; search for something narrower", *notes]
         return "\n".join([*(self._lines or ["no line matches"]), *_noted(notes)])
 
 

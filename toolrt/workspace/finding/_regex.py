@@ -3,7 +3,8 @@ r"""Regular expressions whose time is bounded, for patterns that a model wrote.
 Rules.  Known are what regular expressions have without looking back or ahead: literals, ``.``, sets, ``\d \w \s \b``
 and their opposites, ``^ $``, groups, ``|``, and ``* + ? {m,n}``, each with Python's meaning; a ``?`` behind a repeat is
 taken and changes nothing, for the only question is whether a line has a match.  A set takes the ASCII classes that
-POSIX names (``[[:digit:]]``, ``[[:^digit:]]``), and a leading ``(?i)`` ignores case.  All else is refused by name.
+POSIX names (``[[:digit:]]``, ``[[:^digit:]]``); ``\p{Lu}`` is a general category of Unicode; a group may have a name; a
+leading ``(?i)``, or ``(?i:...)``, ignores case.  All else is refused by name.
 
 Theory.  A nondeterministic automaton is walked as a deterministic one whose states are made when they are first met
 (Thompson 1968; lazily as in RE2).  So a line takes time proportional to its length, whatever the pattern: Python's own
@@ -11,12 +12,14 @@ Theory.  A nondeterministic automaton is walked as a deterministic one whose sta
 hang the whole program.
 
 Limits.  What a search may make of new states is bounded (`WORK_MOST`), counted rather than timed, so that the refusal
-is the same on every machine.  No references, no looking around, no named groups, no flags but ``(?i)``.
+is the same on every machine.  No references, no looking around; of the flags ``i``, and ``m``, which lines have anyway;
+of the properties of Unicode the general categories.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Literal, NoReturn
 
@@ -53,6 +56,18 @@ _CLASSES: dict[str, Test] = {"d": str.isdecimal, "w": _is_word, "s": str.isspace
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 #: A class that POSIX names: inside the brackets of a set, and as a set of its own, which is a slip.
 _POSIX_CLASS = re.compile(r"\[:(\^?)(\w*):\]")
+#: A property: with its name in braces, or of one letter.
+_PROPERTY = re.compile(r"[pP](?:\{(\^?\w*)\}|(\w))")
+#: The general categories of Unicode, and the groups of them that their first letters are.
+_CATEGORIES = (
+    "L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Ps", "Pe", "Pi",
+    "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Cs", "Co", "Cn",
+)  # fmt: skip
+#: Flags for a whole pattern, flags anywhere, and what may stand behind the parenthesis that opens a group: nothing, a
+#: name, or flags for the group alone.
+_LEADING_FLAGS = re.compile(r"\(\?([a-zA-Z]+)\)")
+_SOME_FLAGS = re.compile(r"\?[a-zA-Z-]+[:)]")
+_GROUP = re.compile(r"(?!\?)|\?P?<([A-Za-z_]\w*)>|\?([a-zA-Z]*)(-[a-zA-Z]+)?:")
 _ASSERTIONS = {"b": "b", "B": "B", "A": "^", "Z": "$", "z": "$"}
 
 # The tree of a pattern.
@@ -109,11 +124,15 @@ class _Parser:
         self._ignore_case = ignore_case
         self._at = 0
         self._depth = 0
+        self._names: set[str] = set()
 
     def parsed(self) -> _Node:
         if len(self._pattern) > _LONGEST:
             raise RegexRefused(f"it has {len(self._pattern)} characters, and {_LONGEST} are the most")
-        self._ignore_case = self._take("(?i)") or self._ignore_case
+        flags = _LEADING_FLAGS.match(self._pattern)
+        if flags is not None:
+            self._flags(flags[1])
+            self._at = flags.end()
         node = self._alternatives()
         if self._at < len(self._pattern):
             self._refuse("a closing parenthesis that none opened")
@@ -185,14 +204,7 @@ class _Parser:
     def _atom(self) -> _Node:
         character = self._peek()
         if self._take("("):
-            if re.compile(r"\?[a-zA-Z-]*i").match(self._pattern, self._at):
-                self._refuse("a flag (set ignore_case, or begin the whole pattern with (?i))")
-            if self._take("?") and not self._take(":"):
-                self._refuse("a group of a kind that is not known here (only (...) and (?:...) are)")
-            node = self._alternatives()
-            if not self._take(")"):
-                self._refuse("the end where a group should be closed")
-            return _All((node,)) if isinstance(node, _Where) else node  # in a group it may be repeated
+            return self._group()
         if self._take("["):
             return self._set()
         if self._take("\\"):
@@ -205,6 +217,39 @@ class _Parser:
         if character in "^$":
             return _Where(character)
         return self._literal(character)
+
+    def _group(self) -> _Node:
+        """A group, whose parenthesis is behind us."""
+        ignore_case = self._ignore_case
+        opened = _GROUP.match(self._pattern, self._at)
+        if opened is None:
+            if _SOME_FLAGS.match(self._pattern, self._at):
+                self._refuse("a flag behind the beginning (set ignore_case, or write (?i:...) or begin with (?i))")
+            self._refuse("a group of a kind that is not known here (known are (...), (?:...), (?<name>...), (?i:...))")
+        name, flags, off = opened.groups()
+        if name is not None:
+            if name in self._names:
+                self._refuse(f"two groups with the name {name}")
+            self._names.add(name)
+        self._flags(flags or "")
+        if off:
+            self._flags(off[1:])
+            self._ignore_case = self._ignore_case and "i" not in off
+        self._at = opened.end()
+        node = self._alternatives()
+        if not self._take(")"):
+            self._refuse("the end where a group should be closed")
+        self._ignore_case = ignore_case
+        return _All((node,)) if isinstance(node, _Where) else node  # in a group it may be repeated
+
+    def _flags(self, flags: str) -> None:
+        """Heed these flags from here on."""
+        for flag in flags:
+            if flag == "s":
+                self._refuse("the flag s, but lines are searched one by one: no dot passes a line's end (leave s away)")
+            if flag not in "im":
+                self._refuse(f"a flag that is not known here ({flag}; known are i and m; or set ignore_case)")
+        self._ignore_case = self._ignore_case or "i" in flags
 
     def _literal(self, character: str) -> _One:
         if not self._ignore_case:
@@ -227,11 +272,24 @@ class _Parser:
     def _class(self) -> Test | None:
         """The test of a class such as ``d`` or ``D`` that is here, if one is."""
         character = self._peek()
-        test = _CLASSES.get(character.lower())
+        test = self._property() if character in ("p", "P") else _CLASSES.get(character.lower())
         if test is None:
             return None
         self._at += 1
         return test if character.islower() else lambda other: not test(other)
+
+    def _property(self) -> Test:
+        """The test of a property such as ``p{Lu}`` that is here; its last character is left to be passed."""
+        found = _PROPERTY.match(self._pattern, self._at)
+        name = "" if found is None else found[1] or found[2]
+        negated = name.startswith("^")
+        category = name.removeprefix("^")
+        if found is None or category not in _CATEGORIES:
+            self._refuse(f"a property that is not known here (\\p{{{category}}}; known are {', '.join(_CATEGORIES)})")
+        if self._ignore_case and category in ("Lu", "Ll", "Lt"):
+            self._refuse("a property of one case in a search that ignores case (write \\p{L})")
+        self._at = found.end() - 1
+        return lambda character: unicodedata.category(character).startswith(category) is not negated
 
     def _escaped(self) -> str:
         """The character that an escape stands for; the backslash is behind us."""
@@ -251,6 +309,8 @@ class _Parser:
             return chr(number)
         if character in _CONTROLS:
             return _CONTROLS[character]
+        if character in "<>":
+            self._refuse(f"the edge of a word as some programs write it (write \\b, or {character} for the character)")
         if character.isalnum():
             self._refuse(f"an escape that is not known here (\\{character})")
         return character

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import attrs
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.finding._factor import BEYOND_ASCII, Characters, Factor, FactorOfSequence
 from toolrt.workspace.finding._regex import Expression, RegexRefused
+from toolrt.workspace.text._text import lines_of
 
 #: A byte order mark, as it stands or as it is escaped.
 _MARK_MEANT = re.compile(r"\ufeff|\\ufeff|\\U0000feff", re.IGNORECASE)
@@ -90,13 +92,35 @@ def _in_any_case(folded: str) -> Factor | None:
     return None if best is None else Factor.any_of((best, Factor(((BEYOND_ASCII,),))))
 
 
+class LineFound(NamedTuple):
+    """One line of a file."""
+
+    #: From 1.
+    number: int
+    #: Without its end.
+    text: str
+    #: Whether it has what is wanted; else it stands near one that has.
+    matches: bool = True
+
+
+def with_context(text: str, found: list[LineFound], around: int) -> list[LineFound]:
+    """The lines found in `text`, and up to `around` lines before and behind each."""
+    if not found or not around:
+        return found
+    lines = lines_of(text)
+    shown = {one.number: one for one in found}
+    for one in found:
+        for number in range(max(1, one.number - around), min(len(lines), one.number + around) + 1):
+            if number not in shown:
+                shown[number] = LineFound(number, lines[number - 1].rstrip("\r\n").removeprefix(_MARK), False)
+    return [shown[number] for number in sorted(shown)]
+
+
 #: What a text may begin with, and no reader sees.
 _MARK = "\ufeff"
 
 
-def matching_lines(
-    text: str, wanted: SearchPattern, most: int, still_wanted: Callable[[], object]
-) -> list[tuple[int, str]]:
+def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Callable[[], object]) -> list[LineFound]:
     """The first `most` lines that have what is wanted: number, from 1, and text without its end.
 
     A line begins behind a byte order mark, which is neither matched nor shown, unless the pattern has one itself.
@@ -107,7 +131,7 @@ def matching_lines(
     Raises:
         FileProblem: the search makes too much work.
     """
-    found: list[tuple[int, str]] = []
+    found: list[LineFound] = []
     # Line ends are counted up to `counted`, and only when a line is found.
     start = counted = 0
     number = 1
@@ -124,7 +148,7 @@ def matching_lines(
                 shown = text[begin:stop].removeprefix(_MARK)
                 if wanted.matches(text[begin:stop] if wanted.marked else shown):
                     number, counted = number + line_ends(text, counted, begin), begin
-                    found.append((number, shown))
+                    found.append(LineFound(number, shown))
                 start = len(text) if after is None else after.end()
             start = max(start, end)
     except RegexRefused as refusal:

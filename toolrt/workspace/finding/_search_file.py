@@ -26,14 +26,11 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import SIZE_LIMIT, problem_of
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot
 from toolrt.workspace.disk._disk_errors import TooLarge
-from toolrt.workspace.finding._search import SearchPattern, matching_lines
+from toolrt.workspace.finding._search import LineFound, SearchPattern, matching_lines, with_context
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
 
 T = TypeVar("T")
-
-#: A line's number, from 1, and its text without its end.
-LineFound = tuple[int, str]
 
 #: Bytes of a large file that are searched at once: some milliseconds.
 _BLOCK = 1024 * 1024
@@ -91,10 +88,13 @@ async def lines_of_file(
     read: Callable[[], Awaitable[Snapshot]],
     wanted: SearchPattern,
     most: int,
+    around: int,
     encoding: str | None,
     unsearched: UnsearchedFiles,
 ) -> list[LineFound] | FileProblem:
     """The first `most` lines of a file that have what is wanted; or why a small file cannot be searched at all.
+
+    Of a file that is not large there are up to `around` lines more before and behind each.
 
     Args:
         disk: where the file at `entry` is.
@@ -124,7 +124,9 @@ async def lines_of_file(
 
     def searched(still_wanted: Callable[[], object]) -> list[LineFound] | FileProblem:
         text = _text_of(path, found.content, encoding)
-        return text if isinstance(text, FileProblem) else matching_lines(text, wanted, most, still_wanted)
+        if isinstance(text, FileProblem):
+            return text
+        return with_context(text, matching_lines(text, wanted, most, still_wanted), around)
 
     result = await _in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
     if isinstance(result, FileProblem):
@@ -234,7 +236,7 @@ class _Blocks:
         whole = len(text) if last and self.stopped is None else _last_line_end(text)
         lines, self._pending = text[:whole], text[whole:]
         found = matching_lines(lines, self._wanted, self.most - len(self.found), still_wanted)
-        self.found += [(self._lines + number, line) for number, line in found]
+        self.found += [LineFound(self._lines + one.number, one.text) for one in found]
         self._lines += line_count(lines)
         if len(self._pending) > SIZE_LIMIT and self.stopped is None:
             self.stop(_TOO_LONG, self._bytes)
