@@ -210,6 +210,7 @@ SHOWN: list[tuple[str, Any, str]] = [
     ("tickets", programs.tickets_ignoring_names, "one after the other, got x0 begins, x1 begins"),
     ("tickets", programs.tickets_kept_by_a_failure, "waits for an Event that is not set"),
     ("tickets", programs.tickets_of_none, "✗ calls on nothing share nothing"),
+    ("tickets", programs.tickets_of_ten, "it took 2 s; calls that share nothing need not wait: 1 s"),
     ("tickets", programs.tickets_by_function, "one function called twice has two answers"),
     ("file_law", law_of_writes, "not caught: two calls change a file at the same time"),
     ("file_law", lambda trace: [], "not caught: Claims on files are not taken"),
@@ -286,5 +287,6 @@ TOLD: list[tuple[str, Any, str]] = [
     ("pure_counter", add, "expected a function with @toolrt.tool"),
     ("file_law", law_of_one_rule("changes f after"), "not caught: call 0 changes a file after call 1 has"),
     ("file_law", law_of_one_rule("call 1 while call 0"), "not caught: two calls change a file at the same time"),
+    ("file_law", lambda trace: not file_law(trace), "a law gives the list of what is wrong"),
     ("honest_tool", lambda workspace: add, "expected make(workspace) to return a tool"),
 ]

@@ -270,6 +270,19 @@ async def tickets_of_none(calls: Any) -> list[Any]:
     return await tickets([(str(resource), function) for resource, function in calls])
 
 
+async def tickets_of_ten(calls: Any) -> list[Any]:
+    limiter = trio.CapacityLimiter(10)
+
+    def limited(function: Any) -> Any:
+        async def call() -> Any:
+            async with limiter:
+                return await function()
+
+        return call
+
+    return await tickets([(resource, limited(function)) for resource, function in calls])
+
+
 async def tickets_by_function(calls: Any) -> list[Any]:
     answers = dict(zip([function for _, function in calls], await tickets(calls), strict=True))
     return [answers[function] for _, function in calls]

@@ -239,6 +239,16 @@ async def look_again_now_and_then(pool: Any, use: Any) -> None:
         pool.free += 1
 
 
+async def ask_again_and_again(pool: Any, use: Any) -> None:
+    while not pool.free:
+        await trio.lowlevel.checkpoint()
+    pool.free -= 1
+    try:
+        await use()
+    finally:
+        pool.free += 1
+
+
 async def wake_and_hope(pool: Any, use: Any) -> None:
     """The one that is woken may be cancelled before it takes the slot, and wakes no other."""
     while not pool.free:
@@ -306,6 +316,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("longest_chain", sum_of_all_before, "✗ a chain goes from thing to thing"),
     ("longest_chain", chain_to_the_longest_call, "✗ batches of the workload random"),
     ("keep_slots", look_again_now_and_then, "one slot served two tasks of 1.03 s in 2.13 s"),
+    ("keep_slots", ask_again_and_again, "✗ a task that waits does not ask again and again"),
     ("keep_slots", wake_and_hope, "✗ a task that is cancelled in line holds up none behind it"),
     ("keep_slots", release_what_was_not_taken, "2 slots were in use at once, and the pool has 1"),
     ("keep_slots", stay_in_line, "✗ a cancel takes no slot"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 import trio
+import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
@@ -169,12 +170,28 @@ def _failing(serve: Any) -> Program:
     return program
 
 
+def _asleep(serve: Any) -> Program:
+    """While one task keeps the slot, the other has nothing to do: both are blocked."""
+
+    async def program() -> str:
+        pool = _pool(1)
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(serve, pool, trio.sleep_forever)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        return ""
+
+    return program
+
+
 def _keep_slots(serve: Any) -> Iterator[Finding]:
     yield tried(
         "each task is served, and no more at once than there are slots", _uses(serve, 1, 3, False), most=_SCHEDULES
     )
     yield tried("free slots are used at once", _apart(serve), most=_SCHEDULES)
     yield tried("a slot that becomes free is used at once", _no_later(serve), most=_SCHEDULES)
+    yield tried("a task that waits does not ask again and again", _asleep(serve), most=_SCHEDULES)
     yield tried("a use that raises gives its slot back", _failing(serve), most=_SCHEDULES)
     yield tried("a cancel takes no slot", _uses(serve, 1, 2, True), _uses(serve, 2, 3, True), most=_SCHEDULES)
     yield tried(

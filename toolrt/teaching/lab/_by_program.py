@@ -405,9 +405,9 @@ def _ordered(run: Any, *calls: tuple[str | None, float], seconds: float) -> Prog
 
 def _frees(run: Any) -> Program:
     def calls() -> list[Any]:
-        return [("x", _lasting(ValueError("no"), 1)), ("x", _lasting("b", 1)), (None, _lasting("c", 1))]
+        return [("x", _lasting(ValueError("no"), 1)), ("x", _lasting("b", 1)), (None, _lasting(OSError("gone"), 1))]
 
-    return _expects(run, calls, [("error", "no"), ("ok", "b"), ("ok", "c")], 2)
+    return _expects(run, calls, [("error", "no"), ("ok", "b"), ("error", "gone")], 2)
 
 
 def _tickets(run: Any) -> Iterator[Finding]:
@@ -418,6 +418,8 @@ def _tickets(run: Any) -> Iterator[Finding]:
     yield tried("calls on other things do not wait", apart, _ordered(run, ("x", 3), ("x", 1), ("y", 4), seconds=4))
     yield tried("a waiting call holds up none behind it", _ordered(run, ("x", 2), ("x", 2), (None, 1), seconds=4))
     yield tried("calls on nothing share nothing", _ordered(run, (None, 2), (None, 2), ("x", 1), seconds=2))
+    many = _ordered(run, *((name, 1) for name in "abcdefghijkl"), seconds=1)
+    yield tried("also when there are many of them", many, most=30)
     yield tried("one function may be called twice", _twice(run, lambda function: ("x", function)))
     yield tried("a call that fails gives its place on", _frees(run))
     yield tried("a cancel goes through", _is_cancelled(run, lambda function: [("x", function), ("x", function)]))

@@ -6,7 +6,7 @@ misses.  A finding describes a mutant only when the property did not catch it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from toolrt import sim
@@ -253,11 +253,19 @@ _RIGHT: tuple[tuple[str, Trace], ...] = (
 )
 
 
-def _file_law(broken: Any) -> Iterator[Finding]:
+def _file_law(answer: Any) -> Iterator[Finding]:
+    def broken(trace: Trace) -> list[Any]:
+        found = answer(trace)
+        if not isinstance(found, Iterable):
+            raise TypeError(
+                f"a law gives the list of what is wrong, empty when nothing is; this one gave {found!r:.60}"
+            )
+        return list(found)
+
     wolf: tuple[sim.Execution, Any] | None = None
     for mix in (*filter(_has_files, WORKLOADS), _READS_LATE, _WRITES):
         for execution in _executions(mix, 3):
-            if wolf is None and (found := list(broken(execution.trace))):
+            if wolf is None and (found := broken(execution.trace)):
                 wolf = execution, found[0]
     detail = "" if wolf is None else f"it complains of the right runtime: {stable_text(wolf[1])}"
     yield Finding(wolf is None, "the right runtime does not break it", detail, None if wolf is None else wolf[0])
@@ -267,14 +275,14 @@ def _file_law(broken: Any) -> Iterator[Finding]:
         with MUTANTS[name].apply():
             for execution in _executions(mix, _WALKS):
                 shown = execution if mix.check(execution, _LAW) else shown
-                caught = caught or bool(list(broken(execution.trace)))
+                caught = caught or bool(broken(execution.trace))
         detail = "" if caught else f"not caught: {MUTANTS[name].sentence} The calls are {mix!r}"
         yield Finding(caught, "a mutant of the runtime is caught", detail, shown)
     for what, trace in _TOLD:
-        caught = bool(list(broken(trace)))
+        caught = bool(broken(trace))
         yield Finding(caught, "a trace that breaks it is caught", "" if caught else f"not caught: {what}")
     for what, trace in _RIGHT:
-        found = list(broken(trace))
+        found = broken(trace)
         detail = f"{what}: it complains, {stable_text(found[0])}" if found else ""
         yield Finding(not found, "a trace that does not break it passes", detail)
 
