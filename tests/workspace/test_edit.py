@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem
-from toolrt.workspace.text._text import Edit, edited, edited_in_turn, line_count, lines_of, nearest, numbered
+from toolrt.workspace.text._text import (
+    Edit,
+    check_edit,
+    edited,
+    edited_in_turn,
+    line_count,
+    lines_of,
+    nearest,
+    numbered,
+)
 
 
 def edit(text, old, new, every=False):
@@ -189,6 +198,47 @@ def test_nearest_tells_that_the_text_ends():
 def test_nearest_finds_a_line_far_down_that_is_like_it():
     """Equal lines are found in the whole text, similar ones in its first lines."""
     assert "line 5001" in nearest("\n" * 5000 + "  needle\nx", "needle\ny")
+
+
+# A line that tells one of several places
+
+
+def test_line_tells_one_of_several_places():
+    """The others stay, whatever the line ends are."""
+    assert edited("a", "x\nx\nx\n", "x", "y", False, line=2).text == "x\ny\nx\n"
+    assert edited("a", "x\r\nz\r\nx\r\nz\r\n", "x\nz", "y\nz", False, line=3).text == "x\r\nz\r\ny\r\nz\r\n"
+    assert edited("a", "x" + "\nx" * 50, "x", "y", False, line=40).lines == (40,)
+
+
+@pytest.mark.parametrize(("text", "line"), [("x\nx\n", 3), ("x\nx x\n", 2), ("x\nx\n", 0)])
+def test_line_without_one_place_is_refused(text, line):
+    """Nothing is guessed: the places are named."""
+    with pytest.raises(FileProblem) as caught:
+        edited("a", text, "x", "y", False, line=line)
+    assert caught.value.expected == f"old at exactly one place of line {line}"
+
+
+def test_line_does_not_matter_where_there_is_one_place():
+    """The text says more than its number; and where another program changed the file, it alone is believed."""
+    assert edited("a", "1\nx\n", "x", "y", False, line=1).text == "1\ny\n"
+    with pytest.raises(FileProblem):
+        edited("a", "x\nx\n", "x", "y", False, exactly=True, line=2)
+
+
+def test_lines_of_several_edits_count_as_before_the_first():
+    """Whatever the edits before added or removed above."""
+    text = "a\nx\nb\nx\nc\nx\n"
+    edits = [Edit("a\n", "a\nx\nx\n"), Edit("x", "y", line=4), Edit("b\n", ""), Edit("x", "z", line=6)]
+    assert edited_in_turn("a", text, edits)[0] == "a\nx\nx\nx\ny\nc\nz\n"
+    many = "o\n" * 11 + "x\nx\n"
+    with pytest.raises(FileProblem):
+        edited_in_turn("a", many, [Edit("o\n", "", True), Edit("x", "y", line=12)])
+
+
+def test_all_and_a_line_are_refused():
+    """Both cannot be meant."""
+    with pytest.raises(FileProblem):
+        check_edit("a", Edit("x", "y", True, 1))
 
 
 # Several edits

@@ -53,6 +53,8 @@ class Edit:
     new: str
     #: Whether every place of `old` is meant.
     all: bool = False
+    #: Of several places of `old` the one that begins on this line, from 1, is meant; None: there is one place.
+    line: int | None = None
 
 
 @attrs.frozen
@@ -140,6 +142,8 @@ def check_edit(path: str, edit: Edit, where: str = "") -> None:
         raise FileProblem(path, f"an old text{where}", "an empty one", "Use write_file to write a whole file.")
     if edit.old == edit.new:
         raise FileProblem(path, f"a new text{where}", "the old one", "Give the text as it should become.")
+    if edit.all and edit.line is not None:
+        raise FileProblem(path, f"all or a line{where}", "both", "Leave one of them away.")
 
 
 def edited_in_turn(path: str, text: str, edits: Sequence[Edit], exactly: bool = False) -> tuple[str, list[EditResult]]:
@@ -150,8 +154,9 @@ def edited_in_turn(path: str, text: str, edits: Sequence[Edit], exactly: bool = 
     """
     made: list[EditResult] = []
     for number, edit in enumerate(edits, 1):
+        line = None if edit.line is None else _moved(edit.line, edits, made)
         try:
-            made.append(edited(path, text, edit.old, edit.new, edit.all, exactly))
+            made.append(edited(path, text, edit.old, edit.new, edit.all, exactly, line))
         except FileProblem as problem:
             which = f"{problem.expected} (edit {number} of {len(edits)})"
             raise FileProblem(path, which, problem.got, f"No edit was made. {problem.remedy}") from None
@@ -159,10 +164,27 @@ def edited_in_turn(path: str, text: str, edits: Sequence[Edit], exactly: bool = 
     return text, made
 
 
-def edited(path: str, text: str, old: str, new: str, every: bool, exactly: bool = False) -> EditResult:
+def _moved(line: int, edits: Sequence[Edit], made: Sequence[EditResult]) -> int:
+    """Where the line of that number is after the edits that were `made`; numbers are those before the first of them.
+
+    0, which is no line, where an edit changed so many places that their lines are not known.
+    """
+    for edit, result in zip(edits, made, strict=False):
+        grown = len(_LINE_END.findall(edit.new)) - len(_LINE_END.findall(edit.old))
+        if grown and result.count > len(result.lines):
+            return 0
+        # The lines of several places are those before any of them was replaced.
+        line += grown * sum(1 for above in result.lines if above < line)
+    return line
+
+
+def edited(
+    path: str, text: str, old: str, new: str, every: bool, exactly: bool = False, line: int | None = None
+) -> EditResult:
     """`text` with its one place of `old`, or with `every` all of them from the left, replaced by `new`.
 
-    Where `old` is nowhere, places that differ from it in white space alone are taken, unless it has to stand `exactly`.
+    Of several places the one that begins on `line` is taken.  Where `old` is nowhere, places that differ from it in
+    line ends alone are taken.  Where it has to stand `exactly`, neither is so.
 
     Raises:
         FileProblem: `old` is nowhere, or at several places without `every`; says how many and on which lines.
@@ -175,13 +197,19 @@ def edited(path: str, text: str, old: str, new: str, every: bool, exactly: bool 
         first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:
         raise FileProblem(path, "old at exactly one place", "0 places", nearest(text, old))
+    if len(first) > 1 and line is not None and not exactly:
+        spans = list(places.spans(overlapping=True))
+        numbers = _line_numbers(text, [start for start, _ in spans])
+        there = [span for span, number in zip(spans, numbers, strict=True) if number == line]
+        if len(there) == 1:
+            return EditResult(places.replaced(new, there), 1, (line,))
     lines = tuple(_line_numbers(text, [start for start, _ in first[:_PLACES_NAMED]]))
     if len(first) > 1 and not every:
         count = len(first) if len(first) <= _PLACES_NAMED else max(len(first), places.count())
-        named = ", ".join(str(line) for line in lines) + (", ..." if count > _PLACES_NAMED else "")
+        named = ", ".join(map(str, lines)) + (", ..." if count > _PLACES_NAMED else "")
         raise FileProblem(
             path,
-            "old at exactly one place",
+            "old at exactly one place" if line is None or exactly else f"old at exactly one place of line {line}",
             f"{count} places (lines {named})",
             "Give more of the text around the one you mean, or set all to replace every one.",
         )
@@ -197,8 +225,8 @@ class _Matches(Protocol):
     def count(self) -> int:
         """How many places there are that do not overlap."""
 
-    def replaced(self, new: str) -> str:
-        """The text with `new` at each place that does not overlap one before it."""
+    def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
+        """The text with `new` at these places; None: at each that does not overlap one before it."""
 
 
 class _ExactMatches:
@@ -223,11 +251,11 @@ class _ExactMatches:
             return self._text.count(self._old)
         return sum(1 for _ in self.spans(overlapping=False))
 
-    def replaced(self, new: str) -> str:
-        if not self._may_split:
+    def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
+        if not self._may_split and spans is None:
             return self._text.replace(self._old, new)
-        given = new if _mixes(self._text) else _LONE.sub("\r\n", new)
-        return _joined(self._text, self.spans(overlapping=False), lambda _: given)
+        given = new if not self._may_split or _mixes(self._text) else _LONE.sub("\r\n", new)
+        return _joined(self._text, spans or self.spans(overlapping=False), lambda _: given)
 
 
 class _LooseMatches:
@@ -252,8 +280,8 @@ class _LooseMatches:
     def count(self) -> int:
         return self._flat.count()
 
-    def replaced(self, new: str) -> str:
-        return _joined(self._text, self.spans(overlapping=False), lambda place: _with_ends_of(place, new))
+    def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
+        return _joined(self._text, spans or self.spans(overlapping=False), lambda place: _with_ends_of(place, new))
 
 
 def _joined(text: str, spans: Iterable[tuple[int, int]], replacement: Callable[[str], str]) -> str:

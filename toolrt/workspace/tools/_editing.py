@@ -68,16 +68,18 @@ async def edit_file(
     new: str,
     all: bool = False,
     encoding: str | None = None,
+    line: int | None = None,
 ) -> str:
     """Replace old by new in a text file and leave the rest of it exactly as it is.
 
     path is relative to the working directory, or absolute. old must be in the file at exactly one place, unless
-    all is true: then every place is replaced. Line ends of the file are kept. If another program changed the
-    file since it was last seen, the edit is made in what stands there now if old is at exactly one place of it.
+    all is true: then every place is replaced. Of several places line names the one that begins on it. Line ends of
+    the file are kept. If another program changed the file since it was last seen, the edit is made in what stands
+    there now if old is at exactly one place of it.
     Text of at most 10 MiB is edited: UTF-8, or UTF-16 or UTF-32 with a byte order mark, or what encoding names.
     """
     identity = held(workspace, ctx, path, WRITE)
-    shown, edit = identity.path, Edit(old, new, all)
+    shown, edit = identity.path, Edit(old, new, all, line)
     check_edit(shown, edit)
     (made,), parted = await _edited(
         workspace,
@@ -85,7 +87,7 @@ async def edit_file(
         identity,
         named(shown, encoding),
         [edit],
-        lambda text, exactly: [edited(shown, text, old, new, all, exactly)],
+        lambda text, exactly: [edited(shown, text, old, new, all, exactly, line)],
     )
     if made.count == 1:
         return f"replaced 1 place in {shown} (line {_lines(made)}){parted}"
@@ -98,7 +100,8 @@ async def multi_edit(
     """Make several edits in one text file, in the order given: all of them, or none.
 
     path is relative to the working directory, or absolute. Each edit replaces old by new as edit_file does, in
-    what the edits before it left; with all it replaces every place. If any edit fails the file stays as it was.
+    what the edits before it left; with all it replaces every place. line counts as before the call. If any edit
+    fails the file stays as it was.
     """
     identity = held(workspace, ctx, path, WRITE)
     wanted = _as_edits(identity.path, edits)

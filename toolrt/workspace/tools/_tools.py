@@ -174,6 +174,7 @@ def _schema_of_edit() -> dict[str, Any]:
             "old": {"type": "string"},
             "new": {"type": "string"},
             "all": {"type": "boolean", "default": False},
+            "line": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
         },
         "required": ["old", "new"],
         "additionalProperties": False,
