@@ -2,9 +2,10 @@
 
 Run it as ``python tests/benchmarks/finding.py``.  The tree is made anew, with links, binary files, ignore files,
 several encodings and deep directories.  Every row is measured in turn with what it is compared to, on the same tree,
-and medians are given.  *Cold* is the first call of a new workspace, *warm* a later one.  A heartbeat task runs beside
-each call; the longest time between two of its beats says how long the call held Trio's loop.  The last rows cancel a
-call in the middle and say how long the call took to end.
+and medians are given, of wall time and of processor time, which other programs disturb less.  *Cold* is the first call
+of a new workspace, *warm* a later one.  A heartbeat task runs beside each call; the longest time between two of its
+beats says how long the call held Trio's loop.  The last rows cancel a call in the middle and say how long the call
+took to end.
 
 ``--json`` prints rows as JSON lines; ``--files`` says how many files there are; ``--rounds`` how often each is
 measured.
@@ -13,16 +14,17 @@ measured.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +112,24 @@ def scandir_walk(root: str) -> int:
 class Run:
     """One call that was measured."""
 
-    #: Seconds it took.
+    #: Seconds it took, and seconds of processor time that it and the programs it started took.
     seconds: float
+    processor: float
     #: The longest time between two beats of a task beside it, in seconds.
     held: float
     answer: str
+
+
+def _processor() -> float:
+    """Seconds of processor time of this process and of the programs that it waited for."""
+    shares = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in shares)
+
+
+async def _spent(work: Callable[[], Awaitable[str]]) -> tuple[float, float, str]:
+    began, before = time.perf_counter(), _processor()
+    answer = await work()
+    return time.perf_counter() - began, _processor() - before, answer
 
 
 async def _with_heartbeat(work: Callable[[], Awaitable[str]]) -> Run:
@@ -131,12 +146,10 @@ async def _with_heartbeat(work: Callable[[], Awaitable[str]]) -> Run:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(beat)
         await trio.sleep(_BEAT)
-        began = time.perf_counter()
-        answer = await work()
-        took = time.perf_counter() - began
+        took, processor, answer = await _spent(work)
         await trio.sleep(_BEAT)
         nursery.cancel_scope.cancel()
-    return Run(took, longest, answer)
+    return Run(took, processor, longest, answer)
 
 
 async def _call(runtime: toolrt.Runtime, name: str, input: dict[str, Any]) -> str:
@@ -170,7 +183,7 @@ async def _cancelled(root: Path, name: str, input: dict[str, Any], after: float)
     return time.perf_counter() - asked if scope.cancelled_caught else 0.0
 
 
-@contextmanager
+@contextlib.contextmanager
 def _without_ripgrep() -> Iterator[None]:
     kept, _ripgrep.program = _ripgrep.program, lambda: None  # type: ignore[assignment]
     try:
@@ -187,10 +200,10 @@ def _grep_of(root: Path, *pattern: str) -> Callable[[], Any]:
     return lambda: subprocess.run(["grep", "-rnI", *pattern, str(root)], capture_output=True)
 
 
-def _timed(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
+def _timed(work: Callable[[], Any]) -> tuple[float, float]:
+    began, before = time.perf_counter(), _processor()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - began, _processor() - before
 
 
 @attrs.frozen
@@ -233,29 +246,29 @@ def rows(root: Path) -> list[Row]:
 
 def measured(row: Row, root: Path, rounds: int) -> dict[str, Any]:
     """Medians of `rounds` rounds."""
-    plain, cold, warm, held, answer = [], [], [], 0.0, ""
+    plain: list[tuple[float, float]] = []
+    cold: list[Run] = []
+    warm: list[Run] = []
     row.plain()
     for _ in range(rounds):
         plain.append(_timed(row.plain))
-        if row.ripgrep:
+        with contextlib.nullcontext() if row.ripgrep else _without_ripgrep():
             first, *later = trio.run(_runs, root, row.tool, row.input, 2)
-        else:
-            with _without_ripgrep():
-                first, *later = trio.run(_runs, root, row.tool, row.input, 2)
-        cold.append(first.seconds)
-        warm += [run.seconds for run in later]
-        held = max(held, *(run.held for run in (first, *later)))
-        answer = first.answer
+        cold.append(first)
+        warm += later
+    wall = statistics.median(seconds for seconds, _ in plain)
+    processor = statistics.median(seconds for _, seconds in plain)
     return {
         "row": row.name,
-        "lines": len(answer.splitlines()),
-        "plain_ms": statistics.median(plain) * 1e3,
-        "cold_ms": statistics.median(cold) * 1e3,
-        "warm_ms": statistics.median(warm) * 1e3,
-        "cold_ratio": statistics.median(a / b for a, b in zip(cold, plain, strict=True)),
-        "warm_ratio": statistics.median(warm) / statistics.median(plain),
+        "lines": len(first.answer.splitlines()),
+        "plain_ms": wall * 1e3,
+        "cold_ratio": statistics.median(run.seconds for run in cold) / wall,
+        "warm_ratio": statistics.median(run.seconds for run in warm) / wall,
+        "processor_ms": processor * 1e3,
+        "cold_processor_ratio": statistics.median(run.processor for run in cold) / processor,
+        "warm_processor_ratio": statistics.median(run.processor for run in warm) / processor,
         "wanted": row.wanted,
-        "held_ms": held * 1e3,
+        "held_ms": max(run.held for run in cold + warm) * 1e3,
     }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -145,6 +146,30 @@ def test_a_large_directory_is_sorted(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).touch()
     assert list(RealDisk(tmp_path).listing(()).kinds) == sorted(names)
+
+
+@pytest.mark.parametrize(("name", "input"), [("glob", {"pattern": "**"}), ("search", {"pattern": "x"})])
+async def test_a_cancel_ends_a_walk_before_its_next_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, input: dict[str, Any]
+) -> None:
+    """Though it is in a thread, and hundreds of directories are left."""
+    for number in range(300):
+        (tmp_path / f"{number:03}").mkdir()
+    listed: list[Any] = []
+    listing = RealDisk.listing
+
+    def noted(disk: RealDisk, entry: Any) -> Any:
+        listed.append(entry)
+        if len(listed) == 2:
+            trio.from_thread.run_sync(scope.cancel)
+        return listing(disk, entry)
+
+    monkeypatch.setattr(RealDisk, "listing", noted)
+    runtime = Runtime(Registry(Workspace(tmp_path).tools()))
+    with trio.CancelScope() as scope:
+        await runtime.run([ToolCall("1", name, input)])
+    assert scope.cancelled_caught
+    assert len(listed) == 2
 
 
 LINES = st.lists(st.text("ab*?[]!/\\ .#", max_size=7), max_size=5)
