@@ -33,6 +33,7 @@ _LAWS = "docs/explanation/laws/"
 COMMANDS = {
     "README.md": "run by .ci/run, each in a clean copy of the checkout, as they stand there",
     "docs/README.md": "installs packages; .ci/check_docs.py builds the same site with the same warnings",
+    "docs/explanation/head-to-head.md": "installs other explorers from an index; test_head_to_head.py runs some rows",
     "docs/explanation/mutation.md": "run by tests/testing/test_mutation_score.py with fewer examples",
     "docs/explanation/peers.md": "installs other frameworks from an index, which no test may need",
     "docs/explanation/proof.md": "installs a package of the system; the check is run by tests/properties/test_proof.py",

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.benchmarks.head_to_head import page as head_to_head
 from toolrt.invariants import LAWS
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +118,16 @@ def test_numbers_in_sentences_are_those_of_the_results() -> None:
     rows = peers.partition("| framework |")[2].partition("\n\n")[0].count("\n") - 1
     assert f"{_WORDS[len(LAWS)]} laws" in paper
     assert f"{_WORDS[rows]} Python frameworks" in paper
+    programs = f"{len(head_to_head.buggy())} with a bug and {len(head_to_head.correct())} without"
+    loop = head_to_head.kept()["rows"]["trio loop"]["programs"]
+    found = sum(head_to_head.is_found(loop[name]) for name in head_to_head.buggy())
+    assert programs in " ".join(paper.split())
+    assert f"a plain loop of `trio.run` finds {found}." in " ".join(paper.split())
+
+
+def test_figure_of_explorers_is_the_committed_result(artifact: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of the page, unchanged."""
+    assert artifact.main(["--only", "head-to-head"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.process

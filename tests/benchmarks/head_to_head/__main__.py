@@ -89,6 +89,7 @@ def main() -> None:
             continue
         asked = [python, "-c", _ASK, tool, "trio"]
         found = kept["rows"].setdefault(row, {"programs": {}})
+        found["seconds"] = SECONDS
         found["versions"] = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
         for program in told["program"] or PROGRAMS:
             hunts = list(hunted(row, program, python))
