@@ -48,7 +48,7 @@ def prepare_trio() -> None:
     """Put the stand-ins in place, and import Trio."""
     stand_ins: list[tuple[Any, dict[str, Any]]] = [
         (select, {"epoll": Epoll, **_CONSTANTS}),
-        (socket, {"socketpair": socketpair, "SO_REUSEADDR": 2}),
+        (socket, {"socketpair": socketpair, "SO_REUSEADDR": 2, "AF_UNIX": 1}),
         (signal, {"set_wakeup_fd": _set_wakeup_fd}),
         (threading, {"_start_joinable_thread": _start_thread}),
     ]

@@ -19,6 +19,9 @@ InBrowser = Callable[[str], str]
 #: They start threads.
 _THREADS = {"check_then_thread", "check_in_thread"}
 
+#: They have sockets, of the network in memory.
+_SOCKETS = ["one_read", "read_until_whole"]
+
 #: So many schedules and classes at most has a program of the reduced run.
 _FEW = 130
 
@@ -29,7 +32,7 @@ def _chosen() -> list[str]:
         return every
     counted = ((name, LITMUS[name]) for name in every)
     small = [name for name, one in counted if one.interleavings is not None and one.interleavings.number <= _FEW]
-    return small[:: max(1, len(small) // 40)][:40]
+    return [*small[:: max(1, len(small) // 40)][:40], *_SOCKETS]
 
 
 def test_litmus_programs_give_what_they_give_on_cpython(in_browser: InBrowser) -> None:
