@@ -390,7 +390,7 @@ class Machine:
         decisions.underway = True
         calls = lane.calls
         try:
-            while decisions.waiting and decisions.fixed < len(calls):
+            while decisions.waiting:
                 call = calls[decisions.fixed]
                 if probe.implied is not None:
                     _footprints.looks_at_result(call)
