@@ -76,7 +76,8 @@ def machine_table(found: dict[str, Any]) -> str:
     equal = {module: sum(name.startswith(f"{module} ") for name in alike) for module in rows}
     tried, killed = (sum(row[key] for row in rows.values()) for key in ("tried", "killed"))
     others = max(1, tried - sum(equal.values()))
-    sample = "Every mutant" if tried == found["mutants"] else f"{tried} of {found['mutants']:,} mutants, drawn evenly"
+    some = f"{tried} of {found['mutants']:,} mutants, drawn evenly in each module"
+    sample = "Every mutant" if tried == found["mutants"] else some
     killers = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in found["killers"].items())
     lines = [
         f"{sample}, at commit `{found['commit']}`: {killed} of {tried} killed, {sum(equal.values())} equivalent; "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,6 +56,7 @@ from tests.properties.test_threads import (
 )
 from tests.properties.test_tool_context import test_events_keep_law_8_under_every_schedule as events_in_order
 from tests.properties.test_turns_of_owners import test_batches_of_one_owner_take_turns as turns
+from tests.properties.test_turns_of_owners import test_wait_for_what_declares_nothing_is_told_once as told_once
 from tests.properties.test_what_a_call_lends import test_calls_inside_have_what_the_call_has_and_no_more as lent
 from tests.properties.test_what_a_call_lends import test_no_call_inside_outlives_the_call as no_child_outlives
 from tests.properties.test_what_a_call_lends import test_sub_batches_are_nested_so_deep_and_no_deeper as nested
@@ -144,6 +146,7 @@ SHELL = (
     _of(exits, 50),
     _of(misuse, 30),
     _of(turns, 50),
+    _of(told_once, 20),
     _of(watched, 60),
     _of(kept, 8),
     _of(approved, 60),
@@ -187,11 +190,13 @@ def _noted() -> Iterator[set[Place]]:
             found.add(place(frame.f_code))
 
     before = sys.getprofile()
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
         yield found
     finally:
         sys.setprofile(before)
+        threading.setprofile(before)
 
 
 @attrs.define

@@ -213,7 +213,10 @@ def _compiled(
         compiled = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
     finally:
         _put(*place, node)
-    return next(one for one in _codes(compiled) if one.co_qualname == function)
+    line = node.lineno  # type: ignore[attr-defined]
+    # Of the same name are overloads, which are never run, and the setter of a property.
+    named = [one for one in _codes(compiled) if one.co_qualname == function and one.co_firstlineno <= line]
+    return max(named, key=lambda code: code.co_firstlineno)
 
 
 #: Where a function is written: file, qualified name, first line.

@@ -48,7 +48,7 @@ MODULES = (
 #: Seconds of processor time that one property test, or one example, may take beyond five times what it took at first.
 _PATIENCE = 1
 #: Seconds until one that waits for what never comes has taken too long.
-_WAITS = 25
+_WAITS = 20
 
 
 def _begins(seconds: float) -> None:
@@ -167,6 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     survivors: list[str] = []
     killers: Counter[str] = Counter()
     known = resumed(asked.resume)
+    if asked.by:  # some judges alone do not say that a mutant survives
+        chosen = [one for one in chosen if one.name in known]
     before = [(one, known[one.name]) for one in chosen if known.get(one.name) is not None]
     # One that survived is judged again, last: a judge may have come since.
     again = [one for one in chosen if one.name in known and known[one.name] is None]
@@ -195,15 +197,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{killed} of {tried} killed, {equivalent} equivalent: {score:.1%} of the others, in {seconds:,.0f} s")
     if asked.write or asked.add:
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        kept_before = (
-            _kept() if asked.add else {"mutants": 0, "seconds": 0, "modules": {}, "killers": {}, "survivors": []}
-        )
+        kept_before = _kept() if asked.add else {"mutants": 0, "modules": {}, "killers": {}, "survivors": []}
         kept = {
             "commit": commit.stdout.strip(),
             "mutants": kept_before["mutants"] + len(mutants),
             "examples": len(judges.examples),
             "seed": asked.seed,
-            "seconds": kept_before["seconds"] + round(seconds),
             "modules": {**kept_before["modules"], **rows},
             "killers": dict((Counter(kept_before["killers"]) + killers).most_common()),
             "survivors": sorted([*kept_before["survivors"], *survivors]),

@@ -171,7 +171,10 @@ def test_what_is_shown_is_what_is_so(
             await trio.sleep_until(step + 0.5)
             for view in batch.calls:
                 _look(view, trio.current_time(), plan, timed, merged)
+            views = [*batch.calls]
             assert [view.call_index for view in batch.calls[1:]] == [*range(1, len(plan))]
+            assert [one == views[0] for one in batch.calls] == [True] + [False] * (len(plan) - 1)
+            assert views[0] != 0
             if trio.current_time() < max(merged) and batch.is_complete:
                 return
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import attrs
 import trio
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 import toolrt
 from tests.runtime._tools import WRITE, runtime
 from toolrt import EVERYTHING, Claim, ToolCall, ToolContext, sim
+from toolrt.errors import UndeclaredWarning
 
 NEVER = float("inf")
 
@@ -128,3 +131,49 @@ def test_batches_of_one_owner_take_turns(plan: list[Planned], ends: bool) -> Non
     for one, lanes, times in zip(plan, _begins(plan), began, strict=True):
         calls = 2 if one.kinds == ["file", "file"] else 1
         assert times == [at for at in lanes if at is not None for _ in range(calls)]
+
+
+@given(kinds=st.lists(st.sampled_from(["undeclared", "file", "other file", "everything"]), min_size=2, max_size=4))
+def test_wait_for_what_declares_nothing_is_told_once(kinds: list[str]) -> None:
+    """By a warning that names both calls, of the first that waits so for another batch, where no batch has an owner."""
+
+    async def body(ctx: ToolContext) -> None:
+        await trio.sleep(1)
+
+    tools = runtime(
+        toolrt.tool(name="undeclared")(body),
+        toolrt.tool(name="everything", claims=[EVERYTHING])(body),
+        toolrt.tool(name="file", claims=[Claim("f", WRITE)])(body),
+        toolrt.tool(name="other file", claims=[Claim("g", WRITE)])(body),
+    )
+
+    async def use(place: int, kind: str) -> None:
+        await trio.sleep(place / 8)
+        await tools.run([ToolCall(f"{place}", kind)])
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for place, kind in enumerate(kinds):
+                nursery.start_soon(use, place, kind)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert sim.run(program).error is None
+    waits = [
+        (place, other)
+        for place, kind in enumerate(kinds)
+        for other in range(place)
+        if _meet(kind, kinds[other]) and "undeclared" in (kind, kinds[other])
+    ]
+    told = [str(one.message) for one in seen if issubclass(one.category, UndeclaredWarning)]
+    assert len(told) == (1 if waits else 0)
+    if waits:
+        first = waits[0][0]
+        others = {kinds[other] for place, other in waits if place == first}
+        assert f"call 0 ({kinds[first]}) of batch batch-{first + 1}" in told[0]
+        assert any(f"call 0 ({other})" in told[0] for other in others)
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether two of these calls may not run side by side."""
+    return one == other or {one, other} != {"file", "other file"}
