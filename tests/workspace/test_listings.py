@@ -172,8 +172,17 @@ async def test_a_cancel_ends_a_walk_before_its_next_directory(
     assert len(listed) == 2
 
 
-LINES = st.lists(st.text("ab*?[]!/\\ .#", max_size=7), max_size=5)
-PATHS = st.lists(st.text("ab.[ ", min_size=1, max_size=3), min_size=1, max_size=4)
+PARTS = st.sampled_from(["a", "b", "ab", "a*", "*b", "?b", "a?", "*", "**", "[ab]b", "a**", "b[", "\\a", "*a*", ".b"])
+LINES = st.lists(
+    st.builds(
+        lambda sign, parts, end: sign + "/".join(parts) + end,
+        st.sampled_from(["", "", "!", "/", "#"]),
+        st.lists(PARTS, min_size=1, max_size=3),
+        st.sampled_from(["", "", "/", " ", "//"]),
+    ),
+    max_size=3,
+)
+PATHS = st.lists(st.sampled_from(["a", "b", "ab", "abb", ".b", "a b", "[b"]), min_size=1, max_size=3)
 
 
 @settings(max_examples=400)

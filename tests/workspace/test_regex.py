@@ -165,6 +165,9 @@ def test_what_may_match_nothing_has_no_factor(pattern):
 
 
 @given(pattern=PATTERNS, line=st.text("abcé_1 .-", max_size=10), ignore_case=st.booleans())
+@example(pattern="\\w[^a]", line="éé", ignore_case=False)
+@example(pattern="ab|(c_){2}", line="c_c_", ignore_case=True)
+@example(pattern="(?:a1)+b", line="a1b", ignore_case=False)
 def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
     """It leaves out no line."""
     expression = Expression(pattern, ignore_case)
