@@ -6,6 +6,7 @@ import doctest
 import importlib
 import linecache
 import pkgutil
+import re
 import runpy
 import shutil
 from pathlib import Path
@@ -51,7 +52,9 @@ def _modules_with_doctests() -> list[str]:
     found = []
     for module in pkgutil.walk_packages(toolrt.__path__, "toolrt."):
         spec = module.module_finder.find_spec(module.name, None)  # type: ignore[call-arg]
-        if spec is not None and spec.origin is not None and ">>>" in Path(spec.origin).read_text(encoding="utf-8"):
+        if spec is None or spec.origin is None:
+            continue
+        if re.search(r"^ *>>> ", Path(spec.origin).read_text(encoding="utf-8"), re.MULTILINE):
             found.append(module.name)
     return found
 
