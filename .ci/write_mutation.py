@@ -5,6 +5,7 @@
     python .ci/write_mutation.py --last 2000 5       the same for the ten runtimes that were written last
     python .ci/write_mutation.py --interactions 1000 5    and for those that are wrong only where features meet
     python .ci/write_mutation.py --alarms 4000 5     run so many examples of the runtime as it is
+    python .ci/write_mutation.py --rows 10000 5      let them say which rows of two conflicting calls can meet
 
 A test holds the page against the results.
 """
@@ -23,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanation" / "mutation.md"
 KEPT = ROOT / "docs" / "explanation" / "mutation.json"
 REASONS = ROOT / "tests" / "mutation" / "equivalent.json"
+ROWS = ROOT / "toolrt" / "testing" / "known_rows.json"
+#: After so many examples it is noted how many pairs of rows were reached.
+STOPS = (25, 100, 1_000, 10_000)
 BY_MACHINE = ROOT / "docs" / "explanation" / "mutation-by-machine.json"
 
 
@@ -34,7 +38,8 @@ def kept() -> dict[str, Any]:
 
 def tables() -> dict[str, Any]:
     """Give the results of every table."""
-    return {**kept(), "machine": json.loads(BY_MACHINE.read_text(encoding="utf-8"))}
+    beside = {"machine": BY_MACHINE, "rows": ROWS}
+    return {**kept(), **{name: json.loads(path.read_text(encoding="utf-8")) for name, path in beside.items()}}
 
 
 def score_table(score: dict[str, Any]) -> str:
@@ -95,6 +100,21 @@ def machine_table(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def rows_table(found: dict[str, Any]) -> str:
+    """Say how many pairs of rows are known, and how many of them so many examples reach."""
+    counts = [count for others in found["pairs"].values() for count in others.values()]
+    rare = sum(count < found["examples"] / 10_000 for count in counts)
+    lines = [
+        f"{found['examples']:,} examples at commit `{found['commit']}` let {len(counts)} pairs of rows meet, "
+        f"{rare} of them in fewer than one batch of 10,000.",
+        "",
+        "| examples | pairs reached, by seed |",
+        "|---|---|",
+    ]
+    lines += [f"| {examples} | {', '.join(map(str, by_seed))} |" for examples, by_seed in found["reached"].items()]
+    return "\n".join(lines)
+
+
 def written(text: str, results: dict[str, Any]) -> str:
     """Give the page with its tables made anew."""
     makers = {
@@ -104,6 +124,7 @@ def written(text: str, results: dict[str, Any]) -> str:
         "last": score_table,
         "earlier": score_table,
         "machine": machine_table,
+        "rows": rows_table,
     }
     for name, make in makers.items():
         table = make(results[name]) if name in results else "Not measured yet."
@@ -111,6 +132,12 @@ def written(text: str, results: dict[str, Any]) -> str:
         pattern = re.compile(f"{re.escape(marks[0])}.*?{re.escape(marks[1])}", re.DOTALL)
         text = pattern.sub(lambda _, table=table, marks=marks: f"{marks[0]}{table}{marks[1]}", text)
     return text
+
+
+def commit() -> str:
+    """Give the commit that is measured."""
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def measure(name: str, examples: int, seeds: int) -> None:
@@ -131,14 +158,12 @@ def measure(name: str, examples: int, seeds: int) -> None:
         from toolrt.invariants import Mix, Mutant
 
         mutants = [Mutant("idle", "batch_ends", "Nothing is broken.", nullcontext, Mix())]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    at = commit()
 
     def keep(so_far: Any) -> None:
         print(so_far.summary, flush=True)
         results = kept() if KEPT.exists() else {}
-        results[name] = {"commit": commit.stdout.strip(), **so_far.to_json()}
+        results[name] = {"commit": at, **so_far.to_json()}
         KEPT.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
     first = 100 if name == "alarms" else 0
@@ -147,7 +172,40 @@ def measure(name: str, examples: int, seeds: int) -> None:
     print(score)
 
 
+def measure_rows(examples: int, seeds: int) -> None:
+    """Note which rows of conflicting calls meet in random examples, and after how many how many have."""
+    sys.path.insert(0, str(ROOT))
+    from toolrt import sim
+    from toolrt.testing import shipped_examples
+    from toolrt.testing._mutation_score import Example, drawn
+    from toolrt.testing._rows import RowWatch
+
+    every: dict[str, dict[str, int]] = {}
+    reached: dict[str, list[int]] = {}
+    for seed in range(seeds):
+        watch = RowWatch()
+
+        def run(example: Example, watch: RowWatch = watch) -> bool:
+            sim.run(example[0].program(), sim.Choices(example[1]))
+            if watch.batches in STOPS:
+                reached.setdefault(f"{watch.batches:,}", []).append(len(watch.pairs))
+            return True
+
+        with watch:
+            drawn(shipped_examples(), seed, examples, run)
+        for pair, count in watch.pairs.items():
+            row, other = pair.split(" | ")
+            every.setdefault(row, {}).setdefault(other, 0)
+            every[row][other] += count
+        print(f"seed {seed}: {len(watch.pairs)}, of all {sum(map(len, every.values()))}", flush=True)
+    pairs = {row: dict(sorted(others.items())) for row, others in sorted(every.items())}
+    found = {"commit": commit(), "examples": examples * seeds, "reached": reached, "pairs": pairs}
+    ROWS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["--rows"]:
+        measure_rows(int(sys.argv[2]), int(sys.argv[3]))
+    elif len(sys.argv) > 1:
         measure(sys.argv[1].removeprefix("--"), int(sys.argv[2]), int(sys.argv[3]))
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), tables()), encoding="utf-8")

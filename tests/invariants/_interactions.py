@@ -152,5 +152,15 @@ def _no_subtrees(take: Function, self: ClaimTable, claims: Any, *rest: Any, **mo
     return take(self, kept, *rest, **more)
 
 
+@_declared.instead("threads are not waited for", "nothing_left", _execution, "_failed").on(
+    Mix([Scripted([Sleep(2), AddCell("a", "x")], sync=True, thread=True, timeout=0.5), Scripted([AddCell("a", "y")])])
+)
+async def _waits_for_no_thread(
+    failed: Function, run: Any, lane: Any, call: Any, error: Any, caught: Any, _: Any
+) -> None:
+    """A call whose time is over gives its tickets back while its thread runs on."""
+    await failed(run, lane, call, error, caught, None)
+
+
 #: The wrong runtimes.
 INTERACTIONS: tuple[Mutant, ...] = tuple(_declared.mutants)

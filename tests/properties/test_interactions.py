@@ -19,6 +19,7 @@ from toolrt.invariants.script import (
     Scripted,
     Shield,
     Sleep,
+    SubBatch,
 )
 from toolrt.runtime._approval import Approval
 from toolrt.testing import Mix, mutation_score
@@ -115,6 +116,11 @@ RIGHT = {
     ),
     "a sub-batch that is left open when the time was over in a shield": Mix(
         [Scripted([Shield(3.0), LeaveOpen("batch")], says="safe", timeout=1.5)]
+    ),
+    "a call that is cancelled alone, with a thread inside it": Mix(
+        [Scripted([SubBatch([Scripted([Sleep(3.0), AddCell("b", "q"), Sleep(1.0)], sync=True, thread=True)])])],
+        cancel_after=1.25,
+        cancel_call=0,
     ),
     "a pure call that runs again is approved already": Mix(
         [

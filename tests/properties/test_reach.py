@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from toolrt import sim
 from toolrt.order import _states
-from toolrt.testing import Mix, schedules, tool_mixes
+from toolrt.testing import Mix, shipped_examples
+from toolrt.testing._mutation_score import drawn
+from toolrt.testing._rows import RowWatch, known_pairs
 
 #: The examples of the sample: as many as the law tests draw in three runs.
 EXAMPLES = 1_500
@@ -40,38 +38,25 @@ def _named(table: dict[str, str]) -> set[str]:
     return {row for rows in table for row in rows.split(", ")}
 
 
-def rows_reached(examples: int, number: int = 0) -> Counter[str]:
-    """How often random mixes go through each row."""
-    reached: Counter[str] = Counter()
-    words = {id(move.leads): move.value for moves in MOVES for move in moves}
+def watched(examples: int, number: int = 0) -> RowWatch:
+    """Watch the runtime run random mixes."""
+    watch = RowWatch()
 
-    def look(self: Any, state: Any) -> Any:
-        found = dict.__getitem__(self, state)
-        reached[f"{state.name.lower()} {words[id(self)]}"] += 1
-        return found
-
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(mix=tool_mixes(cancel=True) | tool_mixes(), schedule=schedules())
-    def draw(mix: Mix, schedule: list[int]) -> None:
+    def run(example: tuple[Mix, list[int]]) -> bool:
+        mix, schedule = example
         sim.run(mix.program(), sim.Choices(schedule))
+        return True
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_states.Rows, "__getitem__", look, raising=False)
-        patch.setattr(
-            _states.Rows, "get", lambda self, state: look(self, state) if state in self else None, raising=False
-        )
-        draw()
-    return reached
+    with watch:
+        drawn(shipped_examples(), number, examples, run)
+    return watch
 
 
-MOVES: tuple[Any, ...] = (_states.CallMove, _states.LaneMove, _states.BatchMove)
+@pytest.fixture(scope="module")
+def sample() -> RowWatch:
+    """What a fixed sample goes through."""
+    return watched(EXAMPLES)
+
 
 EVERY = {
     f"{state.name.lower()} {move.value}"
@@ -81,9 +66,9 @@ EVERY = {
 
 
 @pytest.mark.slow
-def test_random_mixes_reach_the_rows_of_the_machines() -> None:
+def test_random_mixes_reach_the_rows_of_the_machines(sample: RowWatch) -> None:
     """A fixed sample goes through every row but those that are named above, and through some of the rare ones."""
-    reached = set(rows_reached(EXAMPLES))
+    reached = set(sample.rows)
     rare, unreached = _named(RARE), _named(UNREACHED)
     assert EVERY - rare - unreached - reached == set()
     assert len(rare & reached) >= len(rare) // 4, sorted(rare - reached)
@@ -98,4 +83,10 @@ def test_rows_that_are_named_are_rows() -> None:
 
 def test_few_examples_reach_a_third_of_the_rows() -> None:
     """What the quickest profile draws goes through a third of the tables."""
-    assert len(rows_reached(60)) >= len(EVERY) // 3
+    assert len(watched(60).rows) >= len(EVERY) // 3
+
+
+@pytest.mark.slow
+def test_random_mixes_let_rows_of_conflicting_calls_meet(sample: RowWatch) -> None:
+    """The same sample lets half of the rows meet that forty times as many examples let meet."""
+    assert len(known_pairs() & set(sample.pairs)) >= len(known_pairs()) // 2

@@ -90,7 +90,7 @@ class SerialEnding:
     modifiers: tuple[Modifier, ...] = ()
     #: For each call the parts of the state that are other since: ``("value", key)`` or ``("field", name)``.
     sets: tuple[frozenset[tuple[str, str]], ...] = ()
-    #: The calls, by call_index, of which nothing says what they touch.
+    #: The calls, by call_index, whose tools say nothing of what they touch.
     alone: tuple[int, ...] = ()
 
 

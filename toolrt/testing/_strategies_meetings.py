@@ -83,6 +83,8 @@ def meeting(draw: Draw, palette: Palette) -> list[Scripted]:
     where, (first, third) = pick(_WHERE), pick(_CLAIMS if keys else _WITHOUT_KEYS)
     seconds, later, either = pick(_SECONDS), pick(_LATER), pick(_EITHER)
     nested = pick(_NESTED) and nests
+    if where == "waiting" and approvals and either:
+        early = "denied"  # hardly anything else ends a call while it waits
     if early == "stopping" and not palette.fails:
         early = "returning"
     holder = _claiming(first, "p", later if approvals else None, approvals)
@@ -117,7 +119,9 @@ def _early(early: str, where: str, later: float | None, either: bool) -> Scripte
     if early in ("stale", "asking"):
         return Scripted([*does, script.OverwriteState("y", "q", False, early == "asking")], says=says)
     if early == "timed out":
-        return Scripted([*does, script.Sleep(2.0)], says=says, timeout=1.5)
+        # A thread goes on when its time is over: what it does then comes late.
+        does = [script.Sleep(3.0), *does] if either else [*does, script.Sleep(2.0)]
+        return Scripted(does, says=says, timeout=1.5, sync=either, thread=either)
     if early == "invalid":
         return Scripted(does, says=says, invalid="input" if either else "unknown")
     if early == "denied":

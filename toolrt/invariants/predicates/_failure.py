@@ -169,12 +169,16 @@ def _returned(call: CallStory) -> bool:
 
 
 def _takes_its_time(call: CallStory) -> bool:
-    """Whether it, or one inside it, said that it may outlast a cancel or a timeout."""
+    """Whether it, or one inside it, said that it may outlast a cancel or a timeout; a thread inside it always may."""
     return any(
         any(event.fields.get("effect") == SHIELD for event in one.touched)
-        or (one is not call and one.started is not None and one.started.fields.get("interrupt") != "cancel")
+        or (one is not call and one.started is not None and _outlasts(one.started))
         for one in call.family
     )
+
+
+def _outlasts(started: TraceEvent) -> bool:
+    return started.fields.get("interrupt") != "cancel" or bool(started.fields.get("thread"))
 
 
 def _after_cancel(batch: BatchStory, cancelled: TraceEvent, virtual: bool) -> Iterator[Breach]:

@@ -183,7 +183,7 @@ def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 
 
 def _beside_by_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """Calls that overlap one of which the serial run knows that nothing says what it touches."""
+    """Calls that overlap one whose tool, as the serial run knows, says nothing of what it touches."""
     tree = trace.notes.get("serial", {}).get("tree", {}) if has_serial(trace) else {}
     for batch in story.batches:
         for index in tree.get(batch.id, {}).get("alone", ()):
