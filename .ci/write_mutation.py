@@ -103,10 +103,10 @@ def machine_table(found: dict[str, Any]) -> str:
 def rows_table(found: dict[str, Any]) -> str:
     """Say how many pairs of rows are known, and how many of them so many examples reach."""
     counts = [count for others in found["pairs"].values() for count in others.values()]
-    rare = sum(count < found["examples"] / 10_000 for count in counts)
+    once = sum(count == 1 for count in counts)
     lines = [
         f"{found['examples']:,} examples at commit `{found['commit']}` let {len(counts)} pairs of rows meet, "
-        f"{rare} of them in fewer than one batch of 10,000.",
+        f"{once} of them in one batch alone.",
         "",
         "| examples | pairs reached, by seed |",
         "|---|---|",

@@ -87,7 +87,7 @@ class Reports:
         finally:
             self.end()
             self._put_back()
-            _spare.append(self._reporter)
+            _spare[:] = [self._reporter]
 
     def _put_back(self) -> None:
         self._reporting = self._implying = False
