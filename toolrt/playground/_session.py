@@ -5,7 +5,7 @@ Rules.
        that explores by itself, as those of the documentation do: its last report is shown.
        A batch is a module, too: ``tools``, ``response`` (what a model answered), and where they are wanted ``state``,
        ``seconds`` and ``begin()``, which is called before each schedule.
-    2. The text is written to a file and run anew for each question, so lines in what is told are those of the editor.
+    2. The text is written to a file and run anew for each question, so the lines of an answer are those of the editor.
     3. What is wrong with the text is an answer ("error"), never an exception.
 
 Limits.  Nothing ends a program that never ends: the page ends the worker.

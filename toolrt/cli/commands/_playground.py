@@ -35,8 +35,6 @@ def playground(
         remedy = "Name a directory that has no index.html of its own."
         raise InputRefused(f"--site {site!r}", "it has an index.html that is no playground's", remedy) from None
     size, compressed = (sum(sizes.values()) / 1e6 for sizes in (written.sizes, written.compressed))
-    screen.say(
-        f"{len(written.sizes)} files, {size:.1f} MB, of which {compressed:.1f} MB are loaded where they are compressed"
-    )
+    screen.say(f"{len(written.sizes)} files, {size:.1f} MB, or {compressed:.1f} MB where a server compresses them")
     screen.say(on_one_line(f"Open it: python -m http.server --directory {shlex.quote(str(written.directory))}", 300))
     return Exit.OK

@@ -118,7 +118,7 @@ def _woken_and_cancelled(serve: Any) -> Program:
 
 
 def _no_later(serve: Any) -> Program:
-    """The second task begins when the first one ends: whoever looks again now and then comes too late."""
+    """The second task begins when the first one ends: a task that looks again now and then comes too late."""
 
     async def program() -> str:
         pool, lasts = _pool(1), 1.03

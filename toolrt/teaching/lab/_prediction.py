@@ -1,7 +1,7 @@
 """Predictions: a question, a reader's guess, and what came of the run; the guess is asked for first, and kept.
 
 Rules.  Without a guess nothing of what came is shown.  The first guess to a question is kept as long as the process
-lives, and is told beside a later one: a reader who has seen the result can no longer predict it.
+lives, and stands beside a later one: a reader who has seen the result can no longer predict it.
 """
 
 from __future__ import annotations

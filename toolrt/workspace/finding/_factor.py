@@ -1,4 +1,4 @@
-"""Short texts of which every match of a search has one: what a fast program looks for before the search itself does.
+"""Short texts, one of them in every match: a fast program looks for them before the search itself does.
 
 Rules.  A factor is some sequences of characters, each position a set; every match has one of the sequences in it.  It
 may be found where there is no match, and then the search decides.  A set is exact below U+0080, or one character; it
@@ -65,7 +65,7 @@ BEYOND_ASCII = Characters("", True)
 
 @attrs.frozen
 class Factor:
-    """Sequences of which every match has one."""
+    """Sequences; every match has one of them."""
 
     sequences: tuple[tuple[Characters, ...], ...]
 

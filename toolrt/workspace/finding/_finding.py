@@ -229,7 +229,7 @@ class _LinesFound:
         if probe.sink is None and not observer.records:
             await at_once(self._workspace.disk, searched)
         else:
-            await searched(self._workspace.disk)  # each read is told, and from Trio's thread
+            await searched(self._workspace.disk)  # it reports each read, from Trio's thread
 
     async def add(self, disk: Disk, names: Entry, stat: Stat | None) -> FileProblem | None:
         """Add the lines of the file at these names; gives why it cannot be searched at all, if it cannot.

@@ -164,7 +164,7 @@ class IgnoreFile:
     _lengths: list[int]
     #: How many patterns count for nothing, because there are more than `RULES_MOST`.
     unread: int
-    #: Says of which names a pattern may be.
+    #: Says for which names a pattern may stand.
     _screen: _Screen
     #: The rules that were needed so far, by number.
     _made: dict[int, _Rule | None] = attrs.field(factory=dict, init=False, eq=False)
