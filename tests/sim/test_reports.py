@@ -9,6 +9,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
+from toolrt.sim._trio_internals import _reports
 from toolrt.trace import Access
 
 
@@ -201,3 +202,31 @@ async def test_notebook_shows_the_report_and_the_story_of_its_first_failure() ->
     assert report.failures[0].schedule.short in report._repr_html_()
     passing = await trio.to_thread.run_sync(lambda: sim.explore(checkpoint, sim.Exhaustive()))
     assert passing._repr_html_().count("<pre>") == 1
+
+
+def test_a_check_that_simulates_leaves_the_reports_of_the_search_alone() -> None:
+    """Each simulation has a reporter for itself, also one that begins while another is between two executions."""
+
+    async def leaves_something() -> int:
+        event = trio.Event()
+        count = 0
+
+        async def bump() -> None:
+            nonlocal count
+            await event.wait()
+            count += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bump)
+            nursery.start_soon(bump)
+            event.set()
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        return count
+
+    def simulates(execution: sim.Execution) -> None:
+        assert sim.run(leaves_something).value == 2
+
+    alone = sim.explore(leaves_something, sim.DPOR(), max_executions=200)
+    nested = sim.explore(leaves_something, sim.DPOR(), simulates, max_executions=200)
+    assert (nested.verdict, nested.claim, nested.executions) == (alone.verdict, alone.claim, alone.executions)
+    assert len(set(map(id, _reports._spare))) == len(_reports._spare)

@@ -87,7 +87,10 @@ class Reports:
         finally:
             self.end()
             self._put_back()
-            _spare[:] = [self._reporter]
+
+    def hand_on(self) -> None:
+        """Leave the reporter to the next simulation: this one is over.  Not before: a check may simulate in between."""
+        _spare.append(self._reporter)
 
     def _put_back(self) -> None:
         self._reporting = self._implying = False

@@ -67,13 +67,16 @@ def simulate(driver: Driver[T]) -> T:
     with _turn:
         # The driver is asked for its first job before anything is replaced: it may refuse its arguments.
         jobs, reports = Jobs(driver), Reports()
-        jobs.advance(None)
-        while jobs.answer is None:
-            _current.append(Executions(jobs, reports))
-            try:
-                _current[-1].run()
-            finally:
-                _current.pop()
+        try:
+            jobs.advance(None)
+            while jobs.answer is None:
+                _current.append(Executions(jobs, reports))
+                try:
+                    _current[-1].run()
+                finally:
+                    _current.pop()
+        finally:
+            reports.hand_on()
         answer: T = jobs.answer.unwrap()
     return answer
 
