@@ -207,6 +207,7 @@ def explore_suite(suite: dict[str, Any], python: Path, place: Path, asked: argpa
         began = time.perf_counter()
         # Order, files of failing schedules: each run is the first.
         options = [f"--explore={asked.executions}", f"--explore-json={file}", f"--explore-database={scratch}"]
+        options.append("--explore-order=trio")  # as unasked, without the advice on other orders
         code, output = run_pytest(python, suite, place, [*sample_of(asked), *options], asked.seconds)
         took = time.perf_counter() - began
         tests = json.loads(file.read_text(encoding="utf-8"))["tests"] if file.exists() else {}
