@@ -121,7 +121,7 @@ def resumed(file: Path | None) -> dict[str, Any]:
 def _with_resumed(
     answers: Iterator[tuple[CodeMutant, Any]], before: list[tuple[CodeMutant, Any]], file: Path | None
 ) -> Iterator[tuple[CodeMutant, Any]]:
-    """Give the answers of an earlier run, then the new ones, each of which is added to `file`."""
+    """Give the answers of an earlier run, then the new ones; each new one is added to `file`."""
     yield from before
     if file is None:
         yield from answers

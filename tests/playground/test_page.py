@@ -138,7 +138,7 @@ def test_program_that_never_ends_is_stopped(opened: Opened) -> None:
 
 
 def test_batch_runs_and_a_program_is_played_on_a_phone_in_the_dark(opened: Opened) -> None:
-    """Results come in call order, lanes and state are told, a slider runs it again; all fits the screen."""
+    """Results come in call order, the page shows lanes and state, a slider runs it again; all fits the screen."""
     tab = opened(viewport={"width": 390, "height": 844}, color_scheme="dark")
     tab.locator("#play").click()
     tab.wait_for_selector("#play:enabled")

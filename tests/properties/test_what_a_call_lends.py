@@ -160,7 +160,7 @@ def test_no_call_inside_outlives_the_call(ends: str, parent: Any, child: Any, de
 
     Args:
         ends: what ends the outermost call; ``raises`` and ``returns``: it, with the sub-batch open.
-        depth: how many calls are around the innermost two, the second of which waits for the first.
+        depth: how many calls are around the innermost two; of these the second waits for the first.
     """
     if ends in ("raises", "returns"):
         depth = 1

@@ -35,7 +35,7 @@ def watched(mix: Mix) -> RowWatch:
 
 
 def two(one: str, other: str) -> Mix:
-    """Two calls, each of which writes cells."""
+    """Two calls, and each writes cells."""
     return Mix([Scripted([Pause(), AddCells(one, "x")]), Scripted([AddCells(other, "y")])])
 
 
