@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests._browser import chromium
 from toolrt.cli import main
 from toolrt.playground._packed import archive
 
@@ -22,9 +23,6 @@ _PATIENCE = 1_500
 
 #: Milliseconds in which the page has to answer, on a slow machine that does much else.
 _PAGE_PATIENCE = 60_000
-
-#: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 InBrowser = Callable[[str], str]
 Opened = Callable[..., Any]
@@ -74,16 +72,8 @@ def site(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    found = os.environ.get("TOOLRT_BROWSER") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
-        pytest.skip("there is no Chromium: apt-get install chromium, or name one in TOOLRT_BROWSER")
-    # Chromium's own sandbox does not work for root; the pages come from this repository alone.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=arguments, timeout=120_000)
-        yield browser
-        browser.close()
+    with chromium() as started:
+        yield started
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests._browser import chromium
 from toolrt import view
 
 Open = Callable[..., Any]
@@ -17,23 +16,12 @@ Open = Callable[..., Any]
 #: Milliseconds in which a page has to answer, on a slow machine that does much else.
 _PATIENCE = 60_000
 
-#: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A headless Chromium; it has no other business than this module's pages."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    found = os.environ.get("TOOLRT_BROWSER") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
-        pytest.skip("there is no Chromium: apt-get install chromium, or name one in TOOLRT_BROWSER")
-    # Chromium's own sandbox does not work for root; the pages come from this repository alone.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=arguments, timeout=120_000)
-        yield browser
-        browser.close()
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture
