@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,6 +54,9 @@ with contextlib.suppress(ImportError):
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
 os.environ["TOOLRT_STATE_DIR"] = STATE
 
+#: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
@@ -79,6 +83,24 @@ def _frozen() -> None:
     """Take what is there out of garbage collection, from module to module: tests that collect would go through it."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, for the tests of one module: a process can start only one at a time.
+
+    A test is skipped where there is none.
+    """
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    found = os.environ.get("TOOLRT_BROWSER") or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if found is None:
+        pytest.skip("there is no Chromium: apt-get install chromium, or name one in TOOLRT_BROWSER")
+    # Chromium's own sandbox does not work for root; the pages come from this repository alone.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=arguments, timeout=120_000)
+        yield started
+        started.close()
 
 
 def pytest_unconfigure(config: Any) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests._browser import chromium
 from toolrt.cli import main
 from toolrt.playground._packed import archive
 
@@ -67,13 +66,6 @@ def site(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
     assert main(["playground", "--site", str(directory), "--packages", str(packages)]) == 0
     return directory
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """A headless Chromium."""
-    with chromium() as started:
-        yield started
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

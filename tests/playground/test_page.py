@@ -95,7 +95,7 @@ def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: 
     assert told.startswith("lost update of tea")
     assert "writes tea 1 -> 1" in told
     frame = tab.frame_locator("#page")
-    assert frame.get_by_role("heading", name="program: lost update of tea").is_visible()
+    frame.get_by_role("heading", name="program: lost update of tea").wait_for()
     assert "tea" in frame.locator("body").inner_text()
 
     with tab.expect_download() as download:
@@ -122,7 +122,7 @@ def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: 
     fresh.locator("#replay").click()
     fresh.wait_for_selector("#replay:enabled")
     assert fresh.locator("#verdict").inner_text() == "FAIL: this schedule, outcome: 1"
-    assert fresh.frame_locator("#page").get_by_text("outcome: 1").first.is_visible()
+    fresh.frame_locator("#page").get_by_text("outcome: 1").first.wait_for()
     assert _explore(fresh) == "FAIL: exhaustive(traces=4)"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.view.conftest import browser, opened  # noqa: F401  fixtures
+from tests.view.conftest import opened  # noqa: F401  fixture
 from toolrt.teaching import lab
 
 

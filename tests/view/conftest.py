@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests._browser import chromium
 from toolrt import view
 
 Open = Callable[..., Any]
 
 #: Milliseconds in which a page has to answer, on a slow machine that does much else.
 _PATIENCE = 60_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A headless Chromium; it has no other business than this module's pages."""
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture
