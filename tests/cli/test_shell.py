@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from toolrt.processes import sandbox_lacks
+from toolrt.services import _sandbox
+
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to run")
 
 
@@ -68,3 +71,16 @@ def test_context_budget_below_nothing_is_refused(toolrt: Any, calls: Any, shop: 
     assert ended.code == 2
     assert "expected tokens, 0 or more" in ended.err
     assert not (shop / "made").exists()
+
+
+def test_sandbox_keeps_commands_in_the_directory(
+    toolrt: Any, calls: Any, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option offers the shell; where the kernel has no sandbox it is refused before anything runs."""
+    response = calls(command(f"echo 1 > {shop.parent}/outside"))
+    if sandbox_lacks() is None:
+        assert "sandbox: files" in toolrt("run", response, "--workspace", shop, "--sandbox").out
+    monkeypatch.setattr(_sandbox, "sandbox_lacks", lambda: "Landlock, and this kernel has none")
+    ended = toolrt("run", response, "--workspace", shop, "--sandbox")
+    assert (ended.code, "this kernel has none" in ended.err) == (2, True)
+    assert not (shop.parent / "outside").exists()

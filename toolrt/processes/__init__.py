@@ -3,6 +3,7 @@
 from toolrt.processes._connection import pause_before_restart
 from toolrt.processes._conversation import Conversation, ProgramNotes, start_spoken_to
 from toolrt.processes._recorded import check_recorded_seconds, spread
+from toolrt.processes._sandbox import sandbox_lacks
 from toolrt.processes._supervised import Halted, Supervised, drain, program_at
 from toolrt.processes._unanswered import NotStarted
 
@@ -16,6 +17,7 @@ __all__ = [
     "drain",
     "pause_before_restart",
     "program_at",
+    "sandbox_lacks",
     "spread",
     "start_spoken_to",
 ]

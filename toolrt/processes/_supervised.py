@@ -8,8 +8,8 @@ Rules.
 
 Limits.  Linux: all that a program started, in whatever session or group.  Other POSIX systems: its process group.
 Windows: none.  A program that kills its own supervisor cuts its processes loose: then those with the mark in their
-environment are found and killed, and one that has dropped the mark as well is not.  This ends processes; it is no
-sandbox: a program can do all that this process's user can.
+environment are found and killed, and one that has dropped the mark as well is not.  Without a sandbox
+(`toolrt.processes._sandbox`) a program can do all that this process's user can.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _MARK = "TOOLRT_COMMAND"
 class Halted:
     """What came of a program; nothing of it runs any more, unless it is `stuck`."""
 
-    #: Why it was never started: "directory", which it could not enter, or "system"; None: it was.
+    #: Why it was never started: "directory", which it could not enter, "sandbox", which could not be put up, or
+    #: "system"; None: it was.
     refused: str | None
     #: What it exited with; below 0: the signal that ended it.
     status: int
@@ -55,6 +56,8 @@ class Halted:
     swept: bool
     #: Whether some could not be ended, though they were killed.
     stuck: bool
+    #: The restrictions of its sandbox, by name; none: it had no sandbox.
+    confined: tuple[str, ...] = ()
 
     @property
     def story(self) -> str:
@@ -95,7 +98,13 @@ class Supervised:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, directory: str, environment: Mapping[str, str], spoken_to: bool = False
+        cls,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        environment: Mapping[str, str],
+        spoken_to: bool = False,
+        sandbox: Sequence[str] = (),
     ) -> Supervised:
         """Start the program.
 
@@ -104,6 +113,7 @@ class Supervised:
             directory: where it starts; a real path.
             environment: all its variables.
             spoken_to: whether it has an input, and an error output of its own.
+            sandbox: what it is restricted to, see `toolrt.processes._sandbox.confine`; empty: it is not restricted.
 
         Raises:
             OSError: no process could be started; nothing is left.
@@ -121,7 +131,7 @@ class Supervised:
             process = await trio.lowlevel.open_process(
                 [
                     *(sys.executable, "-I", "-S", "-B", _SUPERVISOR, str(GRACE), directory),
-                    ",".join(map(str, theirs)) or "-",
+                    *(",".join(map(str, theirs)) or "-", str(len(sandbox)), *sandbox),
                     *argv,
                 ],
                 stdin=subprocess.PIPE,
@@ -192,12 +202,13 @@ class Supervised:
         known = {line[0]: line[1:] for line in words if line}
         refused = None
         if "refused" in known:
-            refused = "directory"
+            refused = known["refused"][1]
         elif "started" not in known:
             refused = "system"
+        confined = tuple(known.get("confined", ()))
         # What cut itself loose was killed, whatever it was about to exit with.
         exited = int(known["exit"][0]) if "exit" in known else -signal.SIGKILL
-        return Halted(refused, exited, swept or "swept" in known, stuck or "stuck" in known)
+        return Halted(refused, exited, swept or "swept" in known, stuck or "stuck" in known, confined)
 
     async def _cut_loose(self) -> tuple[bool, bool]:
         """End what a supervisor left that was itself killed, or that has to be; whether it was stuck, and swept."""

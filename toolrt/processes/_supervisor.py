@@ -9,9 +9,10 @@ Rules.
     3. It ends the command when its standard input ends, which also happens when toolrt's own process dies.
     4. Processes are asked by TERM, then, after the grace, made to by KILL.
 
-What it says, one line each, on its standard error: ``started PID``; or ``refused ERRNO WHAT``, and nothing was
-started; ``exit STATUS`` of the command (below 0: the signal); ``swept``: it had left processes behind, and they are
-gone; ``stuck``: some cannot be ended; ``done``.
+What it says, one line each, on its standard error: ``started PID``; or ``refused ERRNO WHAT``, and the command was
+not started; ``confined NAME...``: the restrictions of its sandbox (`toolrt.processes._sandbox`); ``exit STATUS`` of the
+command (below 0: the signal); ``swept``: it had left processes behind, and they are gone; ``stuck``: some cannot be
+ended; ``done``.
 
 The command's two outputs go to this program's standard output, unless it is given descriptors of its own.
 
@@ -63,13 +64,15 @@ def _become_reaper() -> bool:
         return False
 
 
-def _start(argv: list[str], streams: list[int]) -> int:
+def _start(argv: list[str], streams: list[int], sandbox: list[str]) -> int:
     """Start the command in a session of its own, with `streams`, or no input and both outputs in one pipe."""
     pid = os.fork()
     if pid:
         return pid
     try:
         os.setsid()
+        if sandbox:
+            _confine(sandbox)
         if streams:
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
@@ -86,6 +89,18 @@ def _start(argv: list[str], streams: list[int]) -> int:
     except OSError as error:
         os.write(2, f"{os.path.basename(argv[0])}: {os.strerror(error.errno or 0)}\n".encode())
     finally:
+        os._exit(127)
+
+
+def _confine(arguments: list[str]) -> None:
+    """Restrict this process, which is to become the command; it ends where that cannot be done."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import _sandbox  # type: ignore[import-not-found]  # a sibling: the package is not to be found from here
+
+    try:
+        _say(f"confined {' '.join(_sandbox.confine(arguments))}")
+    except OSError as error:
+        _say(f"refused {error.errno} sandbox")
         os._exit(127)
 
 
@@ -211,11 +226,13 @@ class _Tree:
 
 
 def main(arguments: list[str]) -> None:
-    """Run ``GRACE DIRECTORY STREAMS PROGRAM ARGUMENT...`` to its end, or to that of standard input.
+    """Run ``GRACE DIRECTORY STREAMS COUNT SANDBOX... PROGRAM ARGUMENT...`` to its end, or to that of standard input.
 
-    STREAMS is ``-``, or the numbers of the descriptors that are the program's input, output and error output.
+    STREAMS is ``-``, or the numbers of the descriptors that are the program's input, output and error output.  SANDBOX
+    is what `toolrt.processes._sandbox.confine` takes, COUNT arguments; none: the program is not restricted.
     """
-    grace, directory, numbers, *argv = arguments
+    grace, directory, numbers, count, *argv = arguments
+    sandbox, argv = argv[: int(count)], argv[int(count) :]
     streams = [] if numbers == "-" else [int(number) for number in numbers.split(",")]
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
@@ -229,7 +246,7 @@ def main(arguments: list[str]) -> None:
             _say("refused 0 directory")
             return
         reaper = _become_reaper()
-        tree = _Tree(_start(argv, streams), reaper, ends_waiting)
+        tree = _Tree(_start(argv, streams, sandbox), reaper, ends_waiting)
     except OSError as error:
         _say(f"refused {error.errno} directory")
         return

@@ -11,6 +11,7 @@ from toolrt.services._parallel_edit import EditPart, parallel_edit_tool
 from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
 from toolrt.services._recorded import Recorded, RecordedShell
+from toolrt.services._sandbox import Sandbox
 from toolrt.services._shell import shell_tool
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "RealShell",
     "Recorded",
     "RecordedShell",
+    "Sandbox",
     "Shell",
     "only_reads",
     "parallel_edit_tool",

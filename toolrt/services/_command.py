@@ -34,6 +34,8 @@ class Ended:
     swept: bool = False
     #: Whether some could not be ended, though they were killed.
     stuck: bool = False
+    #: The restrictions of its sandbox that held, by name (`toolrt.processes._sandbox`); none: it had no sandbox.
+    confined: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -30,6 +30,7 @@ from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._output import Captured
 from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
+from toolrt.services._sandbox import Sandbox, restrictions
 from toolrt.services._signatures import remembering, resolving
 from toolrt.services._words import leading_cd
 from toolrt.workspace import Entry, FileProblem, Kind, Wanted, Workspace, noted, noted_no_change, real_disks
@@ -65,6 +66,7 @@ def shell_tool(
     timeout_most: float = 3600.0,
     output_limit: int = OUTPUT_LIMIT,
     environment: Mapping[str, str] | None = None,
+    sandbox: Sandbox | bool = False,
 ) -> Tool:
     """The tool ``run_command(command, timeout=None)``: a command in the workspace's directory.
 
@@ -76,9 +78,11 @@ def shell_tool(
         output_limit: how many bytes of the output are answered: its beginning and its end, half of it each.
         environment: variables of real commands beside the fixed ones; nothing else of this process's environment
             reaches them.
+        sandbox: what real commands may reach (`toolrt.services.Sandbox`); True: the workspace and the system's
+            programs, no network.  Each answer says which restrictions held.
 
     Raises:
-        DefinitionRefused: a number is out of range, or there can be no real shell here.
+        DefinitionRefused: a number is out of range, there can be no real shell here, or no such sandbox.
 
     Example::
 
@@ -95,9 +99,10 @@ def shell_tool(
         if not real_disks(workspace.disk):
             expected = "a double, such as services.RecordedShell({...}), for files that are not on the real disk"
             raise DefinitionRefused("shell_tool(shell)", expected, None)
-        shell = RealShell(workspace.disk, environment=environment)
-    elif environment is not None:
-        raise DefinitionRefused("shell_tool(environment)", "None where a shell is given: it has its own", "a mapping")
+        shell = RealShell(workspace.disk, environment=environment, sandbox=sandbox)
+    elif environment is not None or sandbox is not False:
+        what, given = ("sandbox", sandbox) if environment is None else ("environment", "a mapping")
+        raise DefinitionRefused(f"shell_tool({what})", "none where a shell is given: it has its own", given)
     elif not isinstance(shell, Shell):
         raise DefinitionRefused("shell_tool(shell)", "a RealShell or a double such as a RecordedShell", shell)
     running = _Running(workspace, shell, timeout, timeout_most, output_limit)
@@ -106,7 +111,7 @@ def shell_tool(
         function=running.run_command,
         safe=lambda input: only_reads(input["command"]),
         claims=running.claims,
-        description=_DESCRIPTION.format(timeout=timeout, most=max(timeout, timeout_most)),
+        description=_DESCRIPTION.format(timeout=timeout, most=max(timeout, timeout_most)) + _reach(sandbox),
         schema=_SCHEMA,
         owner=workspace,
         looks_again=True,
@@ -119,6 +124,18 @@ Run a command of a POSIX shell and return what it writes, and what it exited wit
 It starts in the working directory. cd DIR as its beginning (cd DIR && ...), or alone, also changes the working
 directory for later calls. It has no input and no terminal. Nothing it starts outlives it: no server can be left
 running. timeout is in seconds: {timeout:g} unless it is given, at most {most:g}."""
+
+
+def _reach(sandbox: Sandbox | bool) -> str:
+    """What the tool's description says of a sandbox."""
+    if sandbox is False:
+        return ""
+    open_network = isinstance(sandbox, Sandbox) and sandbox.network
+    return (
+        "\n\nIt can write in the workspace and in $TMPDIR, an empty directory of its own, and read the system's "
+        f"programs and libraries; other files are refused. It has {'the' if open_network else 'no'} network."
+    )
+
 
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -224,6 +241,8 @@ def _notes(ended: Ended, directory: str | None) -> list[str]:
         notes.append("what it left running was ended")
     if ended.stuck:
         notes.append("some of what it started cannot be ended and may still run")
+    if ended.confined:
+        notes.append(restrictions(ended.confined))
     return notes
 
 

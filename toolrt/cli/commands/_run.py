@@ -80,6 +80,9 @@ def run(
     shell: Annotated[
         bool, Parameter(help="Offer run_command as well: its commands can do what you can.", negative=())
     ] = False,
+    sandbox: Annotated[
+        bool, Parameter(help="Offer run_command in a sandbox: its commands reach the directory alone.", negative=())
+    ] = False,
     code: Annotated[
         bool, Parameter(help="Offer tools that know symbols, calls and imports as well.", negative=())
     ] = False,
@@ -126,7 +129,9 @@ def run(
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
     files = roots.workspace(skeleton if code else head_and_tail, keep_hard_links)
-    wanted = ToolOptions(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base))
+    wanted = ToolOptions(
+        shell or sandbox, sandbox, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base)
+    )
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
     observer = None if lines is None else Telemetry(lines, root=roots.base, mounts=roots.mounts)

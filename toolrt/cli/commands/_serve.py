@@ -58,6 +58,9 @@ def serve(
     shell: Annotated[
         bool, Parameter(help="Offer run_command, whose commands can do what you can.", negative="--no-shell")
     ] = True,
+    sandbox: Annotated[
+        bool, Parameter(help="Let the commands of run_command reach the directory alone.", negative=())
+    ] = False,
     deny: Annotated[
         tuple[str, ...],
         Parameter(help="Deny what matches [TOOL:]PATTERN.", negative=(), consume_multiple=False),
@@ -83,14 +86,14 @@ def serve(
     code = importlib.util.find_spec("tree_sitter") is not None
     files = roots.workspace(skeleton if code else head_and_tail, keep_hard_links)
     approve = permissions_of(files, (), (), deny, Screen(forgiving(sys.stderr)), input_is_free=False)
-    wanted = ToolOptions(shell and not read_only, code, language_servers_of(_installed_servers()))
+    wanted = ToolOptions(shell and not read_only, sandbox, code, language_servers_of(_installed_servers()))
 
     async def main() -> None:
         async with offered(files, wanted) as offer, _standard_streams() as (incoming, outgoing):
             tools = [tool for tool in offer.registry if _reads(tool) or not read_only]
             given = {"limit": limit, "timeout": timeout, "approve": approve, "max_result": max_result}
             runtime = Runtime(Registry(tools), services=offer.services, **given)  # type: ignore[arg-type]
-            await _serve(runtime, incoming, outgoing)
+            await _serve(runtime, sandbox, incoming, outgoing)
 
     try:
         trio.run(main)
@@ -102,9 +105,9 @@ def serve(
     return Exit.OK
 
 
-async def _serve(runtime: Runtime, incoming: _Input, outgoing: _Output) -> None:
+async def _serve(runtime: Runtime, sandbox: bool, incoming: _Input, outgoing: _Output) -> None:
     """Serve until standard input has ended, or the host takes nothing any more."""
-    hints = {tool.name: _hints(tool) for tool in runtime.registry}
+    hints = {tool.name: _hints(tool, sandbox) for tool in runtime.registry}
     # History outlives this process, and a counter would begin anew in each.
     batch_ids = f"serve-{uuid.uuid4().hex[:8]}"
     told = {"instructions": _INSTRUCTIONS, "hints": hints, "batch_ids": batch_ids}
@@ -203,12 +206,12 @@ def _reads(tool: Tool) -> bool:
     return tool.safe is True
 
 
-def _hints(tool: Tool) -> mcp_servers.Hints:
+def _hints(tool: Tool, sandbox: bool) -> mcp_servers.Hints:
     return mcp_servers.Hints(
         _reads(tool),
         destructive=tool.name not in _ONLY_ADD,
         idempotent=tool.name in _IDEMPOTENT,
-        open_world=tool.name == "run_command",
+        open_world=tool.name == "run_command" and not sandbox,
     )
 
 

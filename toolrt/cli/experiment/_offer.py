@@ -29,6 +29,8 @@ class ToolOptions:
     """What options add."""
 
     shell: bool = False
+    #: Whether the shell's commands reach the workspace alone.
+    sandbox: bool = False
     #: Symbols, calls and search.
     code: bool = False
     language_servers: Sequence[lsp.LanguageServer] = ()
@@ -49,11 +51,12 @@ async def offered(files: Workspace, wanted: ToolOptions) -> AsyncIterator[Runtim
 
     Raises:
         InputRefused: a server cannot be used.
+        DefinitionRefused: a sandbox was asked for, and there can be none.
         MissingExtra: one is needed that is not installed.
     """
     tools = file_tools(files)
     if wanted.shell:
-        tools.append(shell_tool(files))
+        tools.append(shell_tool(files, sandbox=wanted.sandbox))
     index = None
     async with contextlib.AsyncExitStack() as stack:
         hooks = []
