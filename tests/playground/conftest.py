@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -92,7 +93,7 @@ def opened(site: Path, browser: Any) -> Iterator[Opened]:
         if not request.url.startswith((home, f"blob:{home}", "about:srcdoc", "data:")):
             trouble.append(f"request: {request.url}")
 
-    def open_page(address: str = home, **settings: Any) -> Any:
+    def open_page(address: str = "", **settings: Any) -> Any:
         context = browser.new_context(**settings)
         context.set_default_timeout(_PAGE_PATIENCE)
         contexts.append(context)
@@ -100,8 +101,8 @@ def opened(site: Path, browser: Any) -> Iterator[Opened]:
         tab.on("console", lambda message: trouble.append(f"console: {message.text}"))
         tab.on("pageerror", lambda error: trouble.append(f"error: {error}"))
         tab.on("request", asked)
-        tab.goto(address)
-        tab.wait_for_selector("#explore:enabled, #batch:enabled")
+        tab.goto(urljoin(home, address))
+        tab.wait_for_selector("#explore:enabled, #batch:enabled, .cell button:enabled")
         return tab
 
     yield open_page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 
 from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.playground import write_playground
+from toolrt.playground._programs import starting_points
+from toolrt.playground._session import PlaygroundSession
 
 Opened = Callable[..., Any]
 
@@ -73,9 +76,21 @@ async def program():
 """
 
 
-def _write(tab: Any, source: str) -> None:
-    """Replace what is in the editor, as a person does who pastes."""
-    editor = tab.locator(".cm-content")
+_ALWAYS = """
+from toolrt.teaching.lab import SHEET
+
+
+def answer(answers, delivered):
+    return True
+
+
+SHEET["in_call_order"].grade(answer)
+"""
+
+
+def _write(tab: Any, source: str, number: int = 0) -> None:
+    """Replace what is in an editor, as a person does who pastes."""
+    editor = tab.locator(".cm-content").nth(number)
     editor.press("ControlOrMeta+a")
     editor.evaluate(_PASTE, source)
 
@@ -83,7 +98,7 @@ def _write(tab: Any, source: str) -> None:
 def _explore(tab: Any) -> str:
     tab.locator("#explore").click()
     tab.wait_for_selector("#explore:enabled")
-    return str(tab.locator("#verdict").inner_text())
+    return str(tab.locator("#verdict").text_content())
 
 
 def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: Path) -> None:
@@ -160,22 +175,70 @@ def test_batch_runs_and_a_program_is_played_on_a_phone_in_the_dark(opened: Opene
     assert all(part.bounding_box()["width"] <= width for part in tab.locator("main > *").all())
 
 
-def test_text_that_is_no_program_is_told_with_its_line(opened: Opened) -> None:
-    """A syntax error is an answer; the page goes on."""
+def test_texts_are_answered_and_reach_nothing(opened: Opened) -> None:
+    """A syntax error is told; what could ask a server is gone; litmus programs have CPython's verdicts and counts."""
     tab = opened()
     _write(tab, "async def program(:\n")
-    tab.locator("#explore").click()
-    tab.wait_for_selector("#told:not([hidden])")
+    _explore(tab)
     assert "SyntaxError" in tab.locator("#told").inner_text()
     assert "line 1" in tab.locator("#told").inner_text()
-
-
-def test_program_reaches_nothing_outside(opened: Opened) -> None:
-    """What could ask a server or keep something is gone before a program runs, and the policy refuses other hosts."""
-    tab = opened()
     _write(tab, _REACHING)
     _explore(tab)
     assert tab.locator("#outcomes tbody td").first.inner_text() == "'[]'"
+    # Programs of the gallery come out as here: cells, a plain dict, Trio's own orders, a cancel.
+    points = {one.name: one for one in starting_points()}
+    for name in ("lock_2", "plain_dict", "passes", "cancel_or_result"):
+        tab.locator("#programs").select_option(name)
+        one = points[name]
+        asked = {"kind": "explore", "source": one.source, "track": one.track, "order": one.order}
+        here = json.loads(PlaygroundSession().answer(json.dumps(asked), len))
+        assert _explore(tab) == here["text"].split("\n")[0]
+        rows = [row.split("\t") for row in tab.locator("#outcomes tbody tr").all_inner_texts()]
+        assert rows == [[outcome, str(count)] for outcome, count in here["outcomes"]]
+
+
+def _run_cell(tab: Any, number: int) -> str:
+    tab.get_by_label(f"Cell {number}", exact=True).get_by_role("button", name="Run", exact=True).click()
+    tab.wait_for_selector("#stop:disabled")
+    return str(tab.locator("#status").inner_text())
+
+
+def test_lesson_asks_first_grades_and_is_read_by_a_teacher(opened: Opened, tmp_path: Path) -> None:
+    """No guess, nothing shown; sliders move; a wrong answer is graded and kept; a class page reads the file."""
+    tab = opened("lesson-03.html", viewport={"width": 390, "height": 844}, color_scheme="dark")
+    last = tab.locator("section.cell").count()
+    assert _run_cell(tab, last) == "Cell 2 asks for your guess first."
+    assert "0.3" not in tab.locator(".came").nth(1).inner_text()
+    assert not tab.locator(".came").nth(2).inner_text()
+    tab.get_by_label("After how many seconds").fill("0.1")
+    tab.keyboard.press("Enter")
+    tab.get_by_text("You said 0.1. It came out as 0.3.").wait_for()
+    tab.wait_for_selector("#stop:disabled")
+    _write(tab, _ALWAYS, last - 1)
+    assert _run_cell(tab, last) == f"Cell {last} ran."
+    assert "in_call_order: wrong" in tab.locator(".came").last.inner_text()
+    slider = tab.frame_locator("iframe").first.get_by_label("they finish")
+    slider.press("End")
+    assert "cid bob ann" in tab.frame_locator("iframe").first.locator("body").inner_text()
+    assert tab.locator("html").bounding_box()["width"] <= 390
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    assert [f"{each['id']}: {each['nodes'][0]['html']}" for each in axe.Axe().run(tab).response["violations"]] == []
+
+    tab.reload()
+    assert "return True" in tab.locator(".cm-content").last.inner_text()
+    tab.get_by_label("Your name").fill("Ann B.")
+    with tab.expect_download() as download:
+        tab.locator("#export").click()
+    assert download.value.suggested_filename == "progress-Ann-B-.json"
+    file = tmp_path / "ann.json"
+    download.value.save_as(file)
+    (tmp_path / "other.json").write_text("[]", encoding="utf-8")
+    tab.locator("#class-heading ~ p a").click()
+    tab.locator("#files").set_input_files([file, tmp_path / "other.json"])
+    tab.get_by_text("1 of 2 files are of lessons.").wait_for()
+    row = tab.locator("#students tbody td").all_inner_texts()
+    assert row == ["Ann B.", "03", "0 of 1", "in_call_order: wrong, tries: 1"]
+    assert tab.locator("#questions tbody td").last.inner_text() == "0.1 (1)"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

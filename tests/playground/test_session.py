@@ -58,7 +58,7 @@ def test_edits_without_claims_in_parallel_lanes_lose_one() -> None:
     """What the story of the two edits says: then timing decides."""
     source = _POINTS["two edits of one file"].source
     for mode in ("WRITE", "READ"):
-        source = source.replace(f"claims=touches(toolrt.{mode}), ", "safe=True, ")
+        source = source.replace(f"claims=touches(toolrt.{mode})", "safe=True")
     found = _answer(PlaygroundSession(), kind="batch", source=source, lanes="parallel")
     assert not found["text"].startswith("1 outcome"), found
 

@@ -52,6 +52,8 @@ def _stands_alone(litmus: Litmus) -> bool:
         return False  # parts of a group, which `Execution.outcome` does not name
     if litmus.text is not None or litmus.read is not outcome_of or "async def" not in litmus.source:
         return False
+    if "to_thread" in litmus.source:
+        return False  # a browser has no threads
     return all(isinstance(value, int | str) for value in made_with) and all(map(_is_literal, litmus.outcomes))
 
 
@@ -206,13 +208,13 @@ import trio
 seconds = {"add": 1.0, "look": 1.0}
 
 
-@toolrt.tool(claims=lambda input, state: [toolrt.Claim(("counter", input["name"]), toolrt.WRITE)], schema=None)
+@toolrt.tool(claims=lambda input, state: [toolrt.Claim(("counter", input["name"]), toolrt.WRITE)])
 async def add(ctx, name, by):
     await trio.sleep(seconds["add"])
     return toolrt.ToolOutput(f"added {by}", modifiers=[lambda state: state.set(name, state[name] + by)])
 
 
-@toolrt.tool(claims=lambda input, state: [toolrt.Claim(("counter", input["name"]), toolrt.READ)], schema=None)
+@toolrt.tool(claims=lambda input, state: [toolrt.Claim(("counter", input["name"]), toolrt.READ)])
 async def look(ctx, name):
     await trio.sleep(seconds["look"])
     return f"{name} is {ctx.state[name]}"
@@ -245,7 +247,7 @@ def touches(mode):
     return lambda input, state: [toolrt.Claim(("file", input["path"]), mode)]
 
 
-@toolrt.tool(claims=touches(toolrt.WRITE), schema=None)
+@toolrt.tool(claims=touches(toolrt.WRITE))
 async def edit(ctx, path, old, new):
     seen = files[path]
     await trio.sleep(seconds["edit"])
@@ -255,7 +257,7 @@ async def edit(ctx, path, old, new):
     return f"{path}: {files[path]}"
 
 
-@toolrt.tool(claims=touches(toolrt.READ), schema=None)
+@toolrt.tool(claims=touches(toolrt.READ))
 async def read(ctx, path):
     await trio.sleep(seconds["read"])
     return files[path]

@@ -7,6 +7,7 @@ Rules.
        ``seconds`` and ``begin()``, which is called before each schedule.
     2. The text is written to a file and run anew for each question, so the lines of an answer are those of the editor.
     3. What is wrong with the text is an answer ("error"), never an exception.
+    4. Tools need no schema where nothing derives one: the names of their inputs are checked, and no types.
 
 Limits.  Nothing ends a program that never ends: the page ends the worker.
 """
@@ -21,9 +22,11 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import toolrt
 from toolrt import sim, view
@@ -60,13 +63,16 @@ class PlaygroundSession:
 
     def __init__(self) -> None:
         self._failure: sim.Failure | None = None
+        self._cells: Any = None
+        derives = importlib.util.find_spec("msgspec") is not None
+        self._tool = toolrt.tool if derives else partial(toolrt.tool, schema=None)
 
     def answer(self, question: str, tell: Tell) -> str:
         """Answer a question.
 
         Args:
-            question: a JSON object with ``kind``: explore, replay, repairs, play or batch; ``source``; and what that
-                kind takes besides.
+            question: a JSON object with ``kind``: explore, replay, repairs, play, batch or cell; ``source``; and what
+                that kind takes besides.
             tell: is called with a text each time there is progress.
 
         Returns:
@@ -79,9 +85,11 @@ class PlaygroundSession:
             "repairs": self._repairs,
             "play": self._play,
             "batch": self._batch,
+            "cell": self._cell,
         }
         try:
-            found = kinds[asked["kind"]](asked, tell)
+            with mock.patch.object(toolrt, "tool", self._tool):
+                found = kinds[asked["kind"]](asked, tell)
         except (Exception, SystemExit) as error:
             found = {"error": _told(error)}
         return json.dumps(found)
@@ -202,6 +210,16 @@ class PlaygroundSession:
             "page": view.show(execution, names=["batch"]).html,
         }
 
+    def _cell(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
+        if self._cells is None or asked["begins"]:
+            # Late: lessons import exercises and workloads, by which every page's memory snapshot would be 2 MB larger.
+            from toolrt.playground._cells import Cells
+
+            self._cells = Cells()
+        file = _written(asked["source"])
+        shown: Answer = self._cells.run(asked["source"], str(file), asked["guess"], asked["first"])
+        return shown
+
 
 class _PlayedTree:
     """A tree that was made, for `toolrt.view.play`."""
@@ -218,11 +236,16 @@ def _outcome(done: toolrt.BatchOutcome) -> str:
     return "\n".join([*told, stable_text(dict(done.state))])
 
 
-def _loaded(source: str) -> ModuleType:
-    """Run a text as the module ``program``."""
+def _written(source: str) -> Path:
     # A name that no earlier text had: what was learned of that one's lines is kept by name.
     file = Path(tempfile.mkdtemp(prefix="playground-"), "program.py")
     file.write_text(source, encoding="utf-8")
+    return file
+
+
+def _loaded(source: str) -> ModuleType:
+    """Run a text as the module ``program``."""
+    file = _written(source)
     code = compile(source, str(file), "exec")
     spec = importlib.util.spec_from_file_location("program", file)
     assert spec is not None

@@ -2,8 +2,8 @@
 
 Rules.
     1. Everything comes from the folder: the content policy allows nothing else.  It is loosened in one place,
-       ``'wasm-unsafe-eval'``, without which no browser compiles WebAssembly.  Pictures of schedules are pages of
-       `toolrt.view`, whose one script and one style are allowed by their hashes.
+       ``'wasm-unsafe-eval'``, without which no browser compiles WebAssembly.  Pictures of schedules, and sliders, are
+       pages of `toolrt.view`, whose one script and one style are allowed by their hashes.
     2. Node makes two files: the editor (esbuild bundles CodeMirror), and the memory of a Python that has imported
        everything, which loads in a quarter of the time.
     3. The same installation and the same packages give the same files, but for that memory.
@@ -24,6 +24,7 @@ import attrs
 
 from toolrt import sim, view
 from toolrt.errors import DefinitionRefused
+from toolrt.playground._lessons import lessons
 from toolrt.playground._packages import PAGE, node, node_modules
 from toolrt.playground._packed import archive
 from toolrt.playground._programs import starting_points
@@ -33,7 +34,7 @@ from toolrt.teaching.play import Game
 __all__ = ["PlaygroundSite", "write_playground"]
 
 _PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-_COPIED = ("page.css", "page.js", "link.js", "worker.js", "workers.js")
+_COPIED = ("page.css", "page.js", "link.js", "worker.js", "workers.js", "lesson.js", "progress.js", "class.js")
 
 
 @attrs.frozen
@@ -61,6 +62,7 @@ def write_playground(
     Raises:
         DefinitionRefused: `directory` has an ``index.html`` that is no playground's.
         MisuseError: Node, npm or a package is missing, or one of them failed.
+        MissingExtra: lessons are written, and markdown-it-py, which rich brings along, is not installed.
         OSError: a file cannot be written.
     """
     target = Path(directory).absolute()
@@ -78,10 +80,11 @@ def write_playground(
         shutil.copyfile(PAGE / name, target / name)
     points = [attrs.asdict(one) for one in starting_points()]
     (target / "programs.json").write_text(json.dumps(points), encoding="utf-8")
-    text = (PAGE / "index.html").read_text(encoding="utf-8")
-    index.write_text(text.replace("{{policy}}", html.escape(_policy())), encoding="utf-8")
-    _write_service(target)
-    files = {path.relative_to(target).as_posix(): path.read_bytes() for path in _files(target)}
+    pages = _write_pages(target)
+    names = (*_COPIED, *pages, "editor.js", "programs.json", "python.zip", "warm.bin")
+    paths = [target / name for name in (*names, *(f"pyodide/{name}" for name in _PYODIDE))]
+    paths.append(_write_service(target, paths))
+    files = {path.relative_to(target).as_posix(): path.read_bytes() for path in paths}
     return PlaygroundSite(
         target,
         {name: len(content) for name, content in files.items()},
@@ -89,9 +92,25 @@ def write_playground(
     )
 
 
-def _files(target: Path) -> list[Path]:
-    names = (*_COPIED, "editor.js", "index.html", "programs.json", "python.zip", "warm.bin", "service.js")
-    return [target / name for name in (*names, *(f"pyodide/{name}" for name in _PYODIDE))]
+def _write_pages(target: Path) -> list[str]:
+    """Write the pages, and give their names."""
+    taught = lessons()
+    common = {
+        "policy": html.escape(_policy()),
+        "lessons": " ".join(f'<a href="{one.page}">{one.number} {html.escape(one.title)}</a>' for one in taught),
+    }
+    pages = {"index.html": _page("index", common), "class.html": _page("class", common)}
+    for one in taught:
+        filled = {"number": one.number, "title": html.escape(one.title), "body": one.body}
+        pages[one.page] = _page("lesson", common | filled)
+    for name, text in pages.items():
+        (target / name).write_text(text, encoding="utf-8")
+    return list(pages)
+
+
+def _page(name: str, parts: dict[str, str]) -> str:
+    text = (PAGE / f"{name}.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], text)
 
 
 def _policy() -> str:
@@ -99,7 +118,9 @@ def _policy() -> str:
 
     async def program() -> None: ...
 
-    pages = (view.show(sim.run(program)).html, view.play(Game(LITMUS["lost_update_2x1"])).html)
+    run = sim.run(program)
+    shown = (view.show(run), view.play(Game(LITMUS["lost_update_2x1"])), view.slider([run], axes={"at": [0]}))
+    pages = [page.html for page in shown]
     hashes = {kind: " ".join(_hash(page, kind) for page in pages) for kind in ("script-src", "style-src")}
     return (
         f"default-src 'none'; script-src 'self' 'wasm-unsafe-eval' {hashes['script-src']}; "
@@ -114,10 +135,11 @@ def _hash(page: str, kind: str) -> str:
     return found[1]
 
 
-def _write_service(target: Path) -> None:
-    kept = [path for path in _files(target) if path.name != "service.js"]
+def _write_service(target: Path, kept: list[Path]) -> Path:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in kept)).hexdigest()[:16]
     names = ["./", *(path.relative_to(target).as_posix() for path in kept)]
     text = (PAGE / "service.js").read_text(encoding="utf-8")
     filled = text.replace("{{version}}", f"toolrt-playground-{digest}").replace("{{files}}", json.dumps(names))
-    (target / "service.js").write_text(filled, encoding="utf-8")
+    service = target / "service.js"
+    service.write_text(filled, encoding="utf-8")
+    return service

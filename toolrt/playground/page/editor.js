@@ -23,7 +23,7 @@ const theme = EditorView.theme({
 });
 
 // Gives an object with `text`.  The editor stands in a shadow tree, where its styles need no leave of the content policy.
-export function editorIn(parent, changed) {
+export function editorIn(parent, changed, label = "Program") {
   const root = parent.attachShadow({ mode: "open" });
   const view = new EditorView({
     parent: root,
@@ -33,7 +33,7 @@ export function editorIn(parent, changed) {
       python(),
       theme,
       syntaxHighlighting(colours),
-      EditorView.contentAttributes.of({ "aria-label": "Program", tabindex: "0" }),
+      EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       EditorView.updateListener.of((update) => update.docChanged && changed()),
     ],
   });

@@ -1,6 +1,7 @@
 // The page: an editor, buttons, and what came of them.  All Python runs in a worker, so the page never freezes.
 import { editorIn } from "./editor.js";
 import { addressOf, stateIn } from "./link.js";
+import { save } from "./progress.js";
 import { Workers } from "./workers.js";
 
 const at = (id) => document.getElementById(id);
@@ -214,9 +215,7 @@ at("share").addEventListener("click", async () => {
   await navigator.clipboard?.writeText(at("address").value).catch(() => {});
 });
 at("download").addEventListener("click", () => {
-  const url = URL.createObjectURL(new Blob([test], { type: "text/x-python" }));
-  Object.assign(document.createElement("a"), { href: url, download: "test_schedule.py" }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
+  save(test, "text/x-python", "test_schedule.py");
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

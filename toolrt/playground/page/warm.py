@@ -1,5 +1,7 @@
 """What the memory snapshot has done: each kind of question was answered once, so all that answers need is imported."""
 
+import gc
+import importlib
 import json
 
 from toolrt.playground._programs import starting_points
@@ -20,3 +22,6 @@ for question in (
     assert "error" not in answer, answer
 session = PlaygroundSession()
 del programs, lost, question, answer
+# Caches and garbage may hold an open archive, and files are no part of the snapshot.
+importlib.invalidate_caches()
+gc.collect()
