@@ -27,7 +27,7 @@ EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcont
 EXPECTED |= {"cffi", "pycparser"}
 EXTRAS = ["cyclopts", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
 ROOMS = ["errors", "events", "interop", "invariants", "model", "order", "plugins", "probe", "processes", "runtime"]
-ROOMS += ["playground", "services", "sim", "teaching", "trace", "view", "workspace"]
+ROOMS += ["playground", "services", "sim", "store", "teaching", "trace", "view", "workspace"]
 
 SCHEMA = {
     "type": "object",

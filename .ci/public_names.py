@@ -26,15 +26,16 @@ PLACE = re.compile(r"^(<!-- names of ([\w.]+) -->\n)(?:\n.*?<!-- end of names --
 #: What a user writes, by room.
 PROMISED = {
     "toolrt": (
-        "EVERYTHING READ WRITE Allow ApprovalRequest Batch BatchOutcome Claim ClaimTable Deny Diagnostic Event File "
-        "Image Json LaneChoice MemoryDisk Mode Outcome Permissions Permit PolicyCall Progress Registry ResultReady "
-        "Rewrite Row Rule Runtime Services State StateMerged Text Tool ToolCall ToolContext ToolOutput ToolResult "
-        "TrackedCall Workspace by_claims by_safety parallel partition record run_sync serial tool"
+        "EVERYTHING READ WRITE Allow ApprovalRequest Batch BatchOutcome Change Claim ClaimTable Deny Diagnostic Event "
+        "File Image Journal Json LaneChoice MemoryDisk Mode Outcome Permissions Permit PolicyCall Progress Registry "
+        "ResultReady Rewrite Row Rule Runtime Services State StateMerged Text Tool ToolCall ToolContext ToolOutput "
+        "ToolResult TrackedCall Workspace by_claims by_safety parallel partition record run_sync serial tool"
     ),
     "toolrt.aio": "CallOrder call close on_loop open_batch run tool",
     "toolrt.conformance": "conformance load_adapter",
     "toolrt.errors": (
-        "BatchClosed DefinitionRefused LawBroken MissingExtra MisuseError PolicyRefused ToolrtError UndeclaredWarning"
+        "BatchClosed DefinitionRefused JournalRefused LawBroken MissingExtra MisuseError PolicyRefused ToolrtError "
+        "UndeclaredWarning"
     ),
     "toolrt.interop": "read_response render_results",
     "toolrt.invariants": (

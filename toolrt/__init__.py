@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         READ,
         WRITE,
         BatchOutcome,
+        Change,
         Claim,
         Diagnostic,
         Diagnostics,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         serial,
     )
     from toolrt.runtime import Allow, ApprovalRequest, Batch, Deny, Rewrite, Runtime, ToolContext
+    from toolrt.store import Journal
     from toolrt.workspace import MemoryDisk, Permissions, Permit, Rule, Workspace
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "ApprovalRequest",
     "Batch",
     "BatchOutcome",
+    "Change",
     "Claim",
     "ClaimTable",
     "Deny",
@@ -89,6 +92,7 @@ __all__ = [
     "File",
     "FileChanged",
     "Image",
+    "Journal",
     "Json",
     "Lane",
     "LaneChanges",
@@ -134,7 +138,7 @@ __all__ = [
 ]
 
 #: The rooms that `__all__` comes from, from the ground up: each imports those before it in any case.
-_SOURCES = ("model", "order", "runtime", "workspace", "interop")
+_SOURCES = ("model", "order", "runtime", "workspace", "interop", "store")
 _ROOMS = (
     "aio",
     "conformance",
@@ -143,6 +147,7 @@ _ROOMS = (
     "plugins",
     "services",
     "sim",
+    "store",
     "teaching",
     "testing",
     "trace",

@@ -22,6 +22,8 @@ __all__ = [
     "DefinitionRefused",
     "InputRefused",
     "InternalError",
+    "JournalFailed",
+    "JournalRefused",
     "LawBroken",
     "Livelock",
     "MissingExtra",
@@ -110,6 +112,36 @@ class InputRefused(MisuseError):
         self.why = why
         self.remedy = remedy
         super().__init__(f"{what}: {why}. {remedy}")
+
+
+class JournalRefused(MisuseError):
+    """A journal refused what was asked of it; nothing was run.
+
+    Attributes:
+        what: the journal's file, or the batch.
+        why: what is wrong, with what was expected and got.
+        remedy: what to do next.
+    """
+
+    def __init__(self, what: str, why: str, remedy: str) -> None:
+        self.what = what
+        self.why = why
+        self.remedy = remedy
+        super().__init__(f"{what}: {why}. {remedy}")
+
+
+class JournalFailed(ToolrtError):
+    """A journal could not be read or written, so its batch was cancelled; `Runtime.resume` goes on with it.
+
+    Attributes:
+        what: the journal's file.
+        why: what the disk or the database said.
+    """
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what = what
+        self.why = why
+        super().__init__(f"journal {what}: {why}. What was kept before is kept; resume the batch once that is mended.")
 
 
 class StreamBroken(ToolrtError):

@@ -55,9 +55,12 @@ def test_pages_of_names_say_what_each_name_is(script: dict[str, Any]) -> None:
 
 
 def test_what_is_promised_is_about_two_hundred_names(script: dict[str, Any]) -> None:
-    """A reader oversees so many names and no more: who adds one takes one away, or says why the limit rises."""
+    """A reader oversees so many names and no more: who adds one takes one away, or says why the limit rises.
+
+    It was 230 before `Change`, `Journal` and `JournalRefused`, which a crash-safe program writes.
+    """
     names = [f"{room}.{name}" for room, names in script["PROMISED"].items() for name in names.split()]
-    assert len(names) == len(set(names)) <= 230
+    assert len(names) == len(set(names)) <= 233
 
 
 def test_names_of_the_design_are_promised(script: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite, Withheld, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
+from toolrt.model._change import Change
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
 from toolrt.model._content import File, Image, Json, Text
 from toolrt.model._event import (
@@ -33,6 +34,7 @@ __all__ = [
     "Approve",
     "Arguments",
     "BatchOutcome",
+    "Change",
     "Claim",
     "Deny",
     "Diagnostic",

@@ -13,7 +13,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, Literal, TypeVar, overload
 
@@ -108,6 +108,13 @@ class Tool:
     leaves_out: bool = attrs.field(default=False, kw_only=True)
     #: Whether its calls have no effect but their content and modifiers, and so may run again on another state.
     pure: bool = attrs.field(default=False, kw_only=True)
+    #: Whether a call that may have happened, because the process ended while it ran, may simply run again.
+    idempotent: bool = attrs.field(default=False, kw_only=True)
+    #: Tells of such a call whether it happened, from what it said it was about to do: what the call answers; False if
+    #: nothing happened, None if that cannot be known.  None: the tool cannot tell.
+    landed: Callable[[list[Any]], Awaitable[str | bool | None]] | None = attrs.field(
+        default=None, kw_only=True, repr=False
+    )
     #: What `claims` looks at: it is asked when these claims are granted; None says that it looks at nothing that an
     #: earlier call may change.
     claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, converter=_by_field, kw_only=True)
@@ -134,6 +141,8 @@ class Tool:
             raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
         if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout <= sys.float_info.max):
             raise DefinitionRefused(f"{what}: timeout", "finite seconds above 0, or None", self.timeout)
+        if not isinstance(self.idempotent, bool):
+            raise DefinitionRefused(f"{what}: idempotent", "True or False", self.idempotent)
         if self.max_result is not None and not is_a_bound(self.max_result):
             raise DefinitionRefused(
                 f"{what}: max_result", "a number of characters, 1 or more, or None", self.max_result
@@ -440,6 +449,7 @@ def tool(
     shares_read_budget: bool = ...,
     alone: bool = ...,
     pure: bool = ...,
+    idempotent: bool = ...,
     max_result: int | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
@@ -459,6 +469,7 @@ def tool(
     shares_read_budget: bool = False,
     alone: bool = False,
     pure: bool = False,
+    idempotent: bool = False,
     max_result: int | None = None,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
@@ -489,6 +500,8 @@ def tool(
             calls must see.  In a sub-batch it needs no more than its claims from the parent, and runs alone there.
         pure: whether its calls have no effect but their content and modifiers.  One whose modifiers would set an old
             value of the state then runs again, on what the earlier calls of its lane leave, and is not refused.
+        idempotent: whether its calls may run twice and leave what one run leaves.  A call during which the process
+            ended runs again when its batch is resumed (`Runtime.resume`); without this it is INTERRUPTED then.
         max_result: how many characters a result may have, 1 or more; None takes the runtime's default.  What is longer
             loses its middle, and says so: a tool that can answer page by page looks at ``ctx.max_result`` and says how
             to go on.
@@ -528,6 +541,7 @@ def tool(
             shares_read_budget=shares_read_budget,
             alone=alone,
             pure=pure,
+            idempotent=idempotent,
             max_result=max_result,
         )
 

@@ -74,6 +74,8 @@ class Siblings(list["CallRecord"]):
     limit: float = math.inf
     #: Whose batch it is; None: it has no owner.
     owner: Hashable | None = None
+    #: Makes the batch durable; None: nothing does.  It belongs to the shell.
+    journal: Any = None
     #: Cancels one of them: see `toolrt.Batch.cancel_call`.
     cancel: Callable[[int, str], bool]
 

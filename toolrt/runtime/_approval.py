@@ -84,6 +84,11 @@ class Approval:
         if call.status is not Status.QUEUED:
             return
         engine, lane = self._engine, self.lane
+        journal = call.siblings.journal
+        known = None if journal is None else journal.answer_of(call)
+        if known is not None:
+            self._answered(call, known)
+            return
         if observer.records:
             observer.tell(ApprovalAsked(call.batch_id, call.call_index))
         # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
@@ -144,6 +149,8 @@ class Approval:
                 engine.cancelled_from_outside()
                 raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
             verdict = Deny(f"the approval check raised {cast(Tool, call.tool).describe_error(error)}")
+        if verdict is not None and call.siblings.journal is not None:
+            await call.siblings.journal.answered(call, verdict)
         call.scope = None
         if verdict is not None:
             self._answered(call, verdict)

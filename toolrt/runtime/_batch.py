@@ -21,7 +21,7 @@ import trio
 
 from toolrt._plain import counted
 from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
-from toolrt.model import BatchOutcome, Progress, ResultReady, State, ToolCall, Update
+from toolrt.model import BatchOutcome, Progress, Registry, ResultReady, State, ToolCall, Update
 from toolrt.order import BatchState, CallRecord, Machine, Siblings, TrackedCall, TrackedCalls
 from toolrt.runtime._caller import RUNNING_CALL, refuse_own_tools
 from toolrt.runtime._cancellation import bare, split_cancelled
@@ -40,6 +40,7 @@ class Engine(Protocol):
     """What carries a batch out, as its façade needs it."""
 
     batch_id: str
+    registry: Registry
     records: Siblings
     machine: Machine
     lease: Lease | None
@@ -188,6 +189,7 @@ class Batch:
 
         Raises:
             DefinitionRefused: one of them is no `ToolCall`; nothing was run.
+            JournalRefused, JournalFailed: as of `Runtime.run`.
 
         Checkpoint: always.
         """
@@ -195,6 +197,20 @@ class Batch:
         for call in calls:
             if not isinstance(call, ToolCall):
                 raise DefinitionRefused("a call", "a toolrt.ToolCall(call_id, name, input)", call)
+        journal = engine.records.journal
+        if journal is None:
+            return await self._run(calls)
+        await journal.begin(calls, engine.registry)
+        try:
+            outcome = await self._run(calls)
+            await journal.over(outcome)
+        finally:
+            journal.left()
+        return outcome
+
+    @protected
+    async def _run(self, calls: Sequence[ToolCall]) -> BatchOutcome:
+        engine = self._engine
         now = trio.current_time()
         engine.enter()
         try:
@@ -315,16 +331,27 @@ class Batch:
 
         Raises:
             BatchClosed: it was open before; nothing was changed.
+            JournalRefused, JournalFailed: as of `Runtime.run`.
 
         Checkpoint: always.
         """
         engine = self._engine
-        engine.enter()
+        journal = engine.records.journal
+        if journal is not None:
+            await journal.begin()
+        try:
+            engine.enter()
+        except BaseException:
+            if journal is not None:
+                journal.left()
+            raise
         try:
             engine.begin()
         except BaseException as error:
             engine.give_up(error)
             engine.close()
+            if journal is not None:
+                journal.left()
             raise
         engine.block = trio.open_nursery()
         nursery: trio.Nursery = await engine.block.__aenter__()
@@ -354,6 +381,8 @@ class Batch:
         except BaseException as unwinding:  # noqa: ASYNC103  re-raised once the outcome is fixed
             raised = unwinding
         engine.close()
+        if engine.records.journal is not None:
+            engine.records.journal.left()
         # What goes out, if several things would: Ctrl-C or an exit in a call; what came up while leaving, a
         # cancellation apart; the block's own exception, as it is; a cancellation from outside.
         if engine.exit_asked is not None and asks_to_exit(error) is None:
@@ -362,6 +391,8 @@ class Batch:
             raise bare(raised) from None
         if error is None and engine.policies is not None:
             engine.policies.raise_refused(engine.outcome)
+        if error is None and engine.records.journal is not None:
+            await engine.records.journal.over(engine.outcome)  # noqa: ASYNC102  shielded, and it waits for the disk only
         return False
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stan
 from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
 
-__all__ = ["ExecutionHost", "asked", "awaited", "execute"]
+__all__ = ["EndedBefore", "ExecutionHost", "asked", "awaited", "execute"]
 
 T = TypeVar("T")
 
@@ -55,6 +55,22 @@ _OF_TRIO = ("Task got bad yield", "must be called from async context")
 
 # What Trio and asyncio say where a task of Trio's awaits asyncio.
 _OF_ASYNCIO = ("unrecognized yield message", "Trio got an unknown message", "no running event loop")
+
+
+class EndedBefore(Exception):
+    """What stands for a tool of which a journal has how its call ended.
+
+    Attributes:
+        outcome: how it ended.
+        text: what its result says.
+        may_stop: whether what follows a tool that ``stops_batch`` is skipped: it may have failed.
+    """
+
+    def __init__(self, outcome: Outcome, text: str, may_stop: bool = True) -> None:
+        self.outcome = outcome
+        self.text = text
+        self.may_stop = may_stop
+        super().__init__(text)
 
 
 class ExecutionHost(CallHost, Protocol):
@@ -120,16 +136,22 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
 
     Checkpoint: as the tool does.
     """
-    # 1. Is it still wanted?
+    # 1. Is it still wanted?  That is asked once its intent is durable.
     again = call.saw is not None
+    journal = call.siblings.journal
+    intends = journal is not None and call.state is _SPAWNED
+    if intends:
+        await journal.intend(call)
     if probe.implied is not None and not again:
         _footprints.starts(call)
     if call.state is not _SPAWNED and call.state is not CallState.RESPAWNED and call.state is not CallState.DROPPED:
+        if intends:
+            journal.held_back(call)
         return
     task: Any = trio.lowlevel.current_task()
     status = task._cancel_status
     if probe.implied is not None or status.effectively_cancelled:
-        await _look_for_cancel(run)
+        await _look_for_cancel(run, journal if intends else None, call)
     if call.state is CallState.DROPPED:
         run.machine.finish(lane, call)
         return
@@ -149,23 +171,28 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
     guarded = seconds is not None or lane.control is not None or run.block is not None
     guarded = guarded or not tool.is_async or tool.interrupt == "finish"
     positional, named = call.arguments or ((), {})
+    function = tool.function
     while call.state is _RUNNING:
+        if journal is not None:
+            function = journal.function_of(call)
         if call.saw is not None and observer.records:
             observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
         context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
         if guarded:
-            await _execute_guarded(run, lane, call, tool, context, now, seconds)
+            await _execute_guarded(run, lane, call, function, context, now, seconds)
             now = run.now()
             continue
         coroutine = None
         try:
             # What `_answer` does, without a coroutine of its own: this is what by far the most calls go through.
-            coroutine = tool.function(context, *positional, **named)
+            coroutine = function(context, *positional, **named)
             value = await awaited(coroutine)
             if task._cancel_status is not status or task._child_nurseries:
                 raise await close_left_open(call, task, status, None)
             if type(value) not in PLAIN:
                 check_answer(value.content if isinstance(value, ToolOutput) else value)
+            if journal is not None:
+                value = await journal.returned(call, value)
         except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
             error = await _tidied(call, task, status, coroutine, error)  # noqa: ASYNC102  what was left open ends
             await _failed(run, lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
@@ -177,8 +204,8 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
             run.machine.finish(lane, call)
 
 
-async def _look_for_cancel(run: ExecutionHost) -> None:
-    """Take note of a cancel that came before the call's first step, and raise it.
+async def _look_for_cancel(run: ExecutionHost, journal: Any, call: CallRecord) -> None:
+    """Take note of a cancel that came before the call's first step, and raise it; `journal` knows of the call's intent.
 
     Checkpoint: if the call's task is cancelled.
     """
@@ -186,6 +213,8 @@ async def _look_for_cancel(run: ExecutionHost) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
     except trio.Cancelled:
         run.cancelled_from_outside()
+        if journal is not None:
+            journal.held_back(call)
         raise
 
 
@@ -202,12 +231,13 @@ async def _execute_guarded(
     run: ExecutionHost,
     lane: LaneRecord,
     call: CallRecord,
-    tool: Tool,
+    function: Callable[..., Any],
     context: ToolContext,
     now: float,
     seconds: float | None,
 ) -> None:
     """The same for a call with a scope of its own: a timeout, a shield, a thread, or a stop that may come."""
+    tool = cast(Tool, call.tool)
     finishes = tool.interrupt == "finish"
     scope = trio.CancelScope(deadline=math.inf if seconds is None else now + seconds, shield=finishes)
     call.scope = None if finishes else scope
@@ -216,7 +246,9 @@ async def _execute_guarded(
     returned = False
     try:
         with scope:
-            value = await _call(call, tool, thread, lambda: tool.function(context, *positional, **named))
+            value = await _call(call, tool, thread, lambda: function(context, *positional, **named))
+            if call.siblings.journal is not None:
+                value = await call.siblings.journal.returned(call, value)
             _returned(run, lane, call, value)
             if call.inside is not None:
                 await call.inside.wait_ended()
@@ -348,29 +380,38 @@ async def _failed(
     dropped = call.state in _SETTLED
     if exit_asked is not None:
         # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
-        if not dropped:
-            why = f"interrupted by {tool.describe_error(exit_asked)}; effects may have landed"
-            run.settle(call, Outcome.INTERRUPTED, None, why)
-        run.abort(exit_asked)
-    elif dropped:
-        pass
+        why = f"interrupted by {tool.describe_error(exit_asked)}; effects may have landed"
+        outcome = Outcome.INTERRUPTED
+    elif isinstance(rest, EndedBefore):
+        outcome, why = rest.outcome, rest.text
     elif (cancelled is not None or isinstance(caught, str)) and not call.has_begun:
         why = f"not started: {call.cancel_reason or run.cancel_reason or 'its call was cancelled'}"
-        run.settle(call, Outcome.NOT_STARTED, None, why)
+        outcome = Outcome.NOT_STARTED
     elif isinstance(caught, str):
-        why = f"interrupted while it ran (the call was cancelled: {caught}); effects may have landed"
-        run.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
+        why = f"interrupted while it ran (the call was cancelled: {caught}); effects may have landed{running}{also}"
+        outcome = Outcome.INTERRUPTED
     elif caught is not None and cancelled is None:
-        after = f"timed out after {caught:g} s of its own execution; effects may have landed"
-        run.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
+        why = f"timed out after {caught:g} s of its own execution; effects may have landed{running}{also}"
+        outcome = Outcome.TIMED_OUT
     elif cancelled is not None:
         reason = run.cancel_reason or "it raised trio.Cancelled by itself"
-        why = f"interrupted while it ran ({reason}); effects may have landed"
-        run.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
+        why = f"interrupted while it ran ({reason}); effects may have landed{running}{also}"
+        outcome = Outcome.INTERRUPTED
     else:
-        run.settle(call, Outcome.ERROR, None, "" if rest is None else _error_of(tool, rest))
+        outcome, why = Outcome.ERROR, "" if rest is None else _error_of(tool, rest)
+    journal = call.siblings.journal
+    if journal is not None and not dropped and exit_asked is None:
+        # What a cancelled batch cut short is decided when it is resumed.
+        if outcome not in _CUT_SHORT or run.cancel_reason is None:
+            await journal.ended(call, outcome, why)
+        dropped = call.state in _SETTLED
+    if not dropped:
+        run.settle(call, outcome, None, why)
+    if exit_asked is not None:
+        run.abort(exit_asked)
     result = call.result
-    if call.stops and not dropped and result is not None and result.outcome not in _CUT_SHORT:
+    stops = rest.may_stop if isinstance(rest, EndedBefore) else outcome not in _CUT_SHORT
+    if call.stops and not dropped and result is not None and stops:
         run.machine.stop(call)
     if lane.decisions is not None:
         run.machine.decide(lane)

@@ -180,6 +180,8 @@ class Reader:
                 if probe.implied is not None:
                     _footprints.looks(self._batch_id, update, slot, merge, self._cursor.merges_due)
                 if update is not None:
+                    if self._calls.journal is not None and isinstance(update, ResultReady):
+                        await self._calls.journal.settled()
                     if observer.records:
                         self._report(update)
                     return update

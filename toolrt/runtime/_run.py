@@ -254,7 +254,7 @@ class BatchRun:
         """Give the call its lane, or its answer."""
         if probe.implied is not None:
             _footprints.changes(self.batch_id)
-        machine = self.machine
+        machine, journal = self.machine, self.records.journal
         tool = record.tool = self.registry.get(call.name)
         if observer.listens:
             asked = record.call_index, call.call_id, call.name, call.input
@@ -262,8 +262,11 @@ class BatchRun:
         record.input, arguments = decoded(call, tool, self.registry)
         if tool is not None and tool.stops_batch is not False:
             record.stops = tool.may_stop(record.input)
+        unkept = None if journal is None else journal.submitted(record)
         if machine.stopped_by is not None or machine.cancel_reason is not None:
             machine.answer_late(record)
+        elif unkept is not None:
+            self.settle(record, Outcome.ERROR, None, unkept)
         elif isinstance(arguments, list):
             self.settle(record, Outcome.INVALID, None, invalid_call_text(call, arguments))
             if record.stops:
@@ -409,6 +412,8 @@ class BatchRun:
             why = "its calls cannot be told apart: open it with open_batch, in place of run"
             raise BatchClosed(self.batch_id, f"cancel call {call_index}, which runs", why)
         changed = self.machine.cancel_call(call, reason)
+        if changed and self.records.journal is not None:
+            self.records.journal.cancelled(call)
         self._wake_reader()
         return changed
 
@@ -638,7 +643,11 @@ class BatchRun:
     ) -> Batch:
         """A batch inside the call: see `ToolContext.open_batch`."""
         lease = lease_of(call, self.machine, self.lease, self.token)
-        return self.settings.sub_batch(lease, state, registry, batch_id, reads, events)
+        batch = self.settings.sub_batch(lease, state, registry, batch_id, reads, events)
+        engine: Any = batch._engine
+        if self.records.journal is not None:
+            engine.records.journal = self.records.journal.inside(engine.machine.path, engine.abort)
+        return batch
 
     # Entering and leaving
 

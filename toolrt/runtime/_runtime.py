@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -48,6 +48,10 @@ from toolrt.runtime._settings import Settings
 from toolrt.runtime._statistics import RuntimeStatistics, statistics_of
 from toolrt.runtime._telemetry import BatchTelemetry
 
+if TYPE_CHECKING:
+    from toolrt.runtime._kept import KeptBatch
+    from toolrt.store import Journal
+
 __all__ = ["Runtime"]
 
 _EMPTY = State()
@@ -72,6 +76,7 @@ class Runtime:
         max_result: how many characters a result may have whose tool names no ``max_result``, 1 or more; None is no
             limit.  What is longer loses its middle, and says so; ``read_file`` says which lines to ask for.  What a
             tool reads of its own sub-batch is whole.
+        journal: where batches are kept, so that `resume` goes on with one in a later process; None: nowhere.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -89,6 +94,7 @@ class Runtime:
         slots: SlotPolicy | None = None,
         *,
         max_result: int | None = RESULT_MOST,
+        journal: Journal | None = None,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a registry, such as toolrt.Registry([tool])", registry)
@@ -106,8 +112,11 @@ class Runtime:
             raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
         if telemetry is not None and (isinstance(telemetry, type) or not callable(getattr(telemetry, "event", None))):
             raise DefinitionRefused("Runtime(telemetry)", "an object with event(kind, fields), or None", telemetry)
+        if journal is not None and not hasattr(journal, "codec"):  # its class is imported where one is used
+            raise DefinitionRefused("Runtime(journal)", "a toolrt.Journal(path) or None", journal)
         self.registry = registry
         self.lanes = lanes
+        self.journal = journal
         self.slots = slots
         self._asks_policies = slots is not None or is_rule(lanes)
         self.limit = limit
@@ -178,13 +187,19 @@ class Runtime:
 
     @protected
     async def run(
-        self, calls: Sequence[ToolCall], state: State | None = None, *, owner: Hashable | None = None
+        self,
+        calls: Sequence[ToolCall],
+        state: State | None = None,
+        *,
+        batch_id: str | None = None,
+        owner: Hashable | None = None,
     ) -> BatchOutcome:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
 
         Args:
             calls: of one model response, in call order.
             state: the state the first lane starts from; the empty one by default.
+            batch_id: names the batch, as of `open_batch`; with a journal, what `resume` is given.
             owner: whose batch it is, such as the id of a conversation: any value that can be a key of a dict.  A tool
                 that declares nothing runs alone among the calls of one owner; owners meet in claims alone.  None: it
                 runs alone among all calls that share its claim table, and a warning says once who waited for whom.
@@ -193,6 +208,9 @@ class Runtime:
             trio.Cancelled: an enclosing scope was cancelled; to have the outcome then, use `open_batch`.
             DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
             MisuseError: awaited outside Trio; nothing was run.
+            JournalRefused: the journal has a batch of this id, cannot keep the state, or is another process's; nothing
+                was run.
+            JournalFailed: the journal cannot be written; the batch was cancelled.
 
         Checkpoint: always.
 
@@ -203,7 +221,50 @@ class Runtime:
         calls = list(calls)
         has_budget = isinstance(state, State) and bare_state(state).context_budget is not None
         reads = self.reads_in(calls) if has_budget else 1
-        return await Batch(self._new_batch(state, None, reads, listens=False, owner=owner)).run(calls)
+        return await Batch(self._new_batch(state, batch_id, reads, listens=False, owner=owner)).run(calls)
+
+    @protected
+    async def resume(self, batch_id: str) -> BatchOutcome:
+        """Go on with a batch that was stopped, by a crash or a cancel, and give its outcome as `run` does.
+
+        What had a result keeps it, and its tool is not run again; what had not started runs.  A call that was running
+        may have happened: it runs again if its tool is ``idempotent`` or ``pure`` or the call only reads; a file tool
+        looks whether its change is there; any other is INTERRUPTED, and its error says that it may have happened.  An
+        approval that was given is not asked for again, one that was pending is.  A batch that is over gives its outcome
+        again.  Where this is stopped too, resume once more.
+
+        Args:
+            batch_id: the batch, as `run` was given it or ``journal.unfinished()`` has it.
+
+        Raises:
+            JournalRefused: the journal has no such batch, or it runs now, its records were removed, or it was begun
+                with another registry, lane policy or codec; nothing was run.
+            JournalFailed: the journal cannot be read or written.
+            DefinitionRefused: the runtime has no journal.
+            trio.Cancelled: an enclosing scope was cancelled.
+
+        Checkpoint: always.
+
+        Ordering: as `run`.
+
+        Example::
+
+            for batch_id in await runtime.journal.unfinished():
+                outcome = await runtime.resume(batch_id)
+        """
+        journal = self.journal
+        if journal is None:
+            raise DefinitionRefused("Runtime.resume", "Runtime(registry, journal=toolrt.Journal(path))", journal)
+        from toolrt.runtime._journal import read_batch
+
+        kept = await read_batch(journal, batch_id)
+        known = kept.outcome(journal.codec)
+        if known is not None:
+            return BatchOutcome(*known, (), batch_id)
+        kept.refuse_changed(journal.codec, policy_name(self.lanes), self.registry)
+        calls, state = kept.tool_calls(journal.codec), journal.codec.decode(kept.header["state"])
+        owner, reads = journal.codec.decode(kept.header["owner"]), self.reads_in(calls)
+        return await Batch(self._new_batch(state, batch_id, reads, listens=False, owner=owner, kept=kept)).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
@@ -297,6 +358,7 @@ class Runtime:
         events: bool = False,
         lease: Lease | None = None,
         owner: Hashable | None = None,
+        kept: KeptBatch | None = None,
     ) -> BatchRun:
         try:
             hash(owner)
@@ -339,7 +401,13 @@ class Runtime:
             self._sub_batch,
             self._open_batches,
         )
-        return BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path, owner)
+        run = BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path, owner)
+        if self.journal is not None and lease is None:
+            from toolrt.runtime._journal import BatchJournal
+
+            lanes = policy_name(self.lanes)
+            run.records.journal = BatchJournal.of(self.journal, batch_id, lanes, state, owner, run.abort, kept)
+        return run
 
     def __repr__(self) -> str:
         slots = "" if self.slots is None else f", slots={policy_name(self.slots)}"
