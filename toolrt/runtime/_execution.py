@@ -171,20 +171,18 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
     guarded = seconds is not None or lane.control is not None or run.block is not None
     guarded = guarded or not tool.is_async or tool.interrupt == "finish"
     positional, named = call.arguments or ((), {})
-    function = tool.function
     while call.state is _RUNNING:
-        if journal is not None:
-            function = journal.function_of(call)
         if call.saw is not None and observer.records:
             observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
         context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
         if guarded:
-            await _execute_guarded(run, lane, call, function, context, now, seconds)
+            await _execute_guarded(run, lane, call, tool, context, now, seconds)
             now = run.now()
             continue
         coroutine = None
         try:
             # What `_answer` does, without a coroutine of its own: this is what by far the most calls go through.
+            function = tool.function if journal is None else journal.function_of(call)
             coroutine = function(context, *positional, **named)
             value = await awaited(coroutine)
             if task._cancel_status is not status or task._child_nurseries:
@@ -231,13 +229,14 @@ async def _execute_guarded(
     run: ExecutionHost,
     lane: LaneRecord,
     call: CallRecord,
-    function: Callable[..., Any],
+    tool: Tool,
     context: ToolContext,
     now: float,
     seconds: float | None,
 ) -> None:
     """The same for a call with a scope of its own: a timeout, a shield, a thread, or a stop that may come."""
-    tool = cast(Tool, call.tool)
+    journal = call.siblings.journal
+    function = tool.function if journal is None else journal.function_of(call)
     finishes = tool.interrupt == "finish"
     scope = trio.CancelScope(deadline=math.inf if seconds is None else now + seconds, shield=finishes)
     call.scope = None if finishes else scope
@@ -247,8 +246,8 @@ async def _execute_guarded(
     try:
         with scope:
             value = await _call(call, tool, thread, lambda: function(context, *positional, **named))
-            if call.siblings.journal is not None:
-                value = await call.siblings.journal.returned(call, value)
+            if journal is not None:
+                value = await journal.returned(call, value)
             _returned(run, lane, call, value)
             if call.inside is not None:
                 await call.inside.wait_ended()
