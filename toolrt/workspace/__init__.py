@@ -21,10 +21,10 @@ from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular,
 from toolrt.workspace.disk._memory import Fault, MemoryDisk
 from toolrt.workspace.disk._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.finding._at_once import at_once
 from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
 from toolrt.workspace.history._history import History, Undone
 from toolrt.workspace.journal._recovery import state_directory
+from toolrt.workspace.names._at_once import at_once
 from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._mounts import MountedDisk, path_on, real_disks
 from toolrt.workspace.names._naming import meant_path, shown_path

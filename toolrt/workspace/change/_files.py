@@ -38,6 +38,7 @@ from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import (
     SIZE_LIMIT,
     ChangeSet,
+    blocks,
     changed_since,
     digest_of,
     in_thread,
@@ -61,7 +62,6 @@ from toolrt.workspace.change._revision import (
 from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
-from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import as_on_disk, path_on, stat_or_none
 
@@ -534,20 +534,21 @@ class Files:
                 self._contents.drop_below(identity.key or ())
             raise
 
-    async def stays_one(self, stat: Stat) -> bool:
+    async def stays_one(self, stat: Stat, disk: Disk | None = None) -> bool:
         """Whether the file of that look, which has several names, is written in place: then all its names change.
 
         So it is if all of them are found in the workspace, and where the workspace keeps hard links.
 
         Args:
             stat: the look at that file.
+            disk: where its names are looked for; None: on this workspace's disk.
 
         Checkpoint: if the names are looked for on a real disk.
         """
         if self._keeps_hard_links:
             return True
-        blocks = not isinstance(self._disk, MemoryDisk)
-        return len(await in_thread(lambda: self._disk.names_of(stat), blocks=blocks)) >= stat.links
+        searched = self._disk if disk is None else disk
+        return len(await in_thread(lambda: searched.names_of(stat), blocks=blocks(searched))) >= stat.links
 
     async def _revising(
         self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None

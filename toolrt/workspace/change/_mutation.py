@@ -27,7 +27,8 @@ from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState,
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
 from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
-from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._at_once import AtOnce
+from toolrt.workspace.names._mounts import disks_of, path_on
 
 T = TypeVar("T")
 
@@ -55,6 +56,11 @@ async def in_thread(work: Callable[[], T], *, blocks: bool = True) -> T:
     return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
 
 
+def blocks(disk: Disk) -> bool:
+    """Whether what blocks on `disk` is worth a worker thread: it is on the real disk, and this is no thread yet."""
+    return any(not isinstance(part, MemoryDisk | AtOnce) for part in disks_of(disk))
+
+
 async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> T:
     """What `work` makes of a content of `size` bytes, without holding up Trio's thread for long.
 
@@ -62,7 +68,7 @@ async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> 
 
     Checkpoint: if it is worth one.
     """
-    return await in_thread(work, blocks=size >= large and not isinstance(disk, MemoryDisk))
+    return await in_thread(work, blocks=size >= large and blocks(disk))
 
 
 async def quick_digest(disk: Disk, content: bytes) -> bytes:
@@ -108,13 +114,15 @@ async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Insp
 
     Checkpoint: always.
     """
-    try:
-        stat = await disk.look(entry)
-        if stat.kind is Kind.FILE and content and stat.size <= SIZE_LIMIT:
+    with contextlib.suppress(OSError):
+        # A file, most often; what is none is looked at, which also tells the error.
+        if content:
             snapshot = await disk.read(entry, SIZE_LIMIT)
             digest = await quick_digest(disk, snapshot.content)
             standing = EntryState(Kind.FILE, digest, snapshot.stat.mode, number_of(snapshot.stat))
             return InspectedEntry(standing, snapshot.content, snapshot.stat)
+    try:
+        stat = await disk.look(entry)
         if stat.kind is Kind.SYMLINK:
             text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
             return InspectedEntry(EntryState(Kind.SYMLINK, digest_of(text)), text, stat)

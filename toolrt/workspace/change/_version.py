@@ -95,6 +95,11 @@ class ChangeRow:
         before, after = self.before, self.after
         return before is not None and after is not None and before.links > 1 and after.number is None
 
+    @property
+    def digests(self) -> list[bytes]:
+        """What stood there and what stands there, as far as its content is known."""
+        return [standing.digest for standing in (self.before, self.after) if standing is not None and standing.digest]
+
     def inverse(self) -> ChangeRow:
         """What takes it back."""
         if self.target is None or self.target_key is None:

@@ -28,11 +28,11 @@ from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.finding._at_once import at_once, goes_at_once
 from toolrt.workspace.finding._ripgrep import candidates
 from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
 from toolrt.workspace.finding._walk import VISITED_MOST, Walk, ignored_above
+from toolrt.workspace.names._at_once import at_once, goes_at_once
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace.names._mounts import located, path_on
 from toolrt.workspace.names._naming import meant_path, shown_path

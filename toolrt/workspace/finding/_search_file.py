@@ -107,7 +107,7 @@ async def lines_of_file(
     Raises:
         FileProblem: the search makes too much work.
 
-    Checkpoint: always, but in a thread of `toolrt.workspace.finding._at_once`.
+    Checkpoint: always, but in a thread of `toolrt.workspace.names._at_once`.
     """
     try:
         try:

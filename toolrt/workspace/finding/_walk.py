@@ -16,7 +16,7 @@ import trio
 from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat
 from toolrt.workspace.disk._listings import Listing
-from toolrt.workspace.finding._at_once import listing
+from toolrt.workspace.names._at_once import listing
 from toolrt.workspace.rules._ignore import IGNORE_FILE, Ignored, IgnoreFile
 from toolrt.workspace.rules._withholding import Withholding
 

@@ -30,13 +30,13 @@ from toolrt.model import WRITE, Claim, State, covers
 from toolrt.order import ClaimTable, Ticket
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
-from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
+from toolrt.workspace.change._mutation import blocks, in_thread, os_errors, standing_at
 from toolrt.workspace.change._revision import CallContext, origin_of, row_of
 from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
-from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.history._undo import NamesLeft, elsewhere, names_left, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
+from toolrt.workspace.names._at_once import at_once
 from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._naming import shown_at
 
@@ -233,8 +233,7 @@ class History:
         await trio.lowlevel.checkpoint()
         for _ in range(_MOST_TRIES):
             rows = await self._rows(batch_id)
-            left = await self._names_left(rows)
-            claims = self._claims(rows, left)
+            left, claims = await self._needed(rows)
             if ctx is not None:
                 if not all(covers(ctx.claims, claim) for claim in claims):
                     raise FileProblem(
@@ -246,8 +245,8 @@ class History:
                 return await self._undo(ctx, rows, left)
             request = self._request("undo", claims)
             async with _Turn(self._claim_table, request):
-                left = await self._names_left(rows)
-                if await self._rows(batch_id) == rows and self._claims(rows, left) == claims:
+                left, needed = await self._needed(rows)
+                if await self._rows(batch_id) == rows and needed == claims:
                     return await self._undo(request, rows, left)
         raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
 
@@ -256,31 +255,37 @@ class History:
         self._requests += 1
         return _UndoRequest(probe.unique(what, self._requests), claims)
 
-    async def _names_left(self, rows: Sequence[ChangeRow]) -> NamesLeft:
-        blocks = not isinstance(self._disk, MemoryDisk)
-        return await in_thread(lambda: names_left(self._disk, rows), blocks=blocks)
+    async def _needed(self, rows: Sequence[ChangeRow]) -> tuple[NamesLeft, tuple[Claim, ...]]:
+        """The names that are left of the files that `rows` changed, and what is needed to take them back."""
+
+        def found() -> tuple[NamesLeft, tuple[Claim, ...]]:
+            left = names_left(self._disk, rows)
+            return left, self._claims(rows, left)
+
+        return await in_thread(found, blocks=blocks(self._disk))
 
     async def _undo(self, owner: CallContext, rows: Sequence[ChangeRow], left: NamesLeft) -> Undone:
-        plan = await planned(self._disk, rows, self._files.stays_one, left)
-        contents: dict[bytes, bytes] = {}
-        lost: list[str] = []
-        for row in plan:
-            for standing, needed in ((row.before, False), (row.after, True)):
-                if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK) or row.target is not None:
-                    continue
-                digest = standing.digest
-                content = None if digest is None else await self._content(digest)
-                if digest is not None and content is not None:
-                    contents[digest] = content
-                elif needed:
-                    lost.append(row.path)
-            if row.after is not None and row.after.kind not in (Kind.FILE, Kind.SYMLINK, Kind.DIRECTORY):
-                lost.append(row.path)
+        plan = await at_once(self._disk, lambda disk: planned(disk, rows, self._files.stays_one, left))
+        written = [row for row in plan if row.target is None]
+        contents = await self._contents_of(written)
+        lost = [
+            row.path
+            for row in written
+            if row.after is not None
+            and row.after.kind is not Kind.DIRECTORY
+            and (row.after.kind not in (Kind.FILE, Kind.SYMLINK) or row.after.digest not in contents)
+        ]
         if lost:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
         done = await self._files.carry_out(owner, plan, contents)
         parted, made_anew = ([row for row in done if test(row)] for test in (lambda row: row.parted, _makes))
         return Undone(owner.batch_id, *map(_paths_of, (done, parted, made_anew)))
+
+    async def _contents_of(self, rows: Sequence[ChangeRow]) -> dict[bytes, bytes]:
+        """What `rows` found and left, by digest, as far as it is kept; asked for in one thread."""
+        wanted = dict.fromkeys(digest for row in rows for digest in row.digests)
+        found = await self._ask(lambda: [(digest, self._store.content(digest)) for digest in wanted])
+        return {digest: content for digest, content in found if content is not None}
 
     async def _content(self, digest: bytes) -> bytes | None:
         return await self._ask(lambda: self._store.content(digest))

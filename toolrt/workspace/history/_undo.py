@@ -31,6 +31,9 @@ from toolrt.workspace.names._naming import shown_at
 #: How many files a refusal names.
 _MOST_NAMED = 10
 
+#: Says whether the file of that look, on that disk, is written in place though it has several names.
+StaysOne = Callable[[Stat, Disk], Awaitable[bool]]
+
 #: The names, each as its key and as it is spelled, that a file of this number has still.
 NamesLeft = Mapping[Number, Sequence[tuple[Entry, Entry]]]
 
@@ -57,13 +60,11 @@ def names_left(disk: Disk, rows: Sequence[ChangeRow]) -> NamesLeft:
     return found
 
 
-async def planned(
-    disk: Disk, rows: Sequence[ChangeRow], stays_one: Callable[[Stat], Awaitable[bool]], left: NamesLeft
-) -> list[ChangeRow]:
+async def planned(disk: Disk, rows: Sequence[ChangeRow], stays_one: StaysOne, left: NamesLeft) -> list[ChangeRow]:
     """The rows that take back `rows`, in order; each file is written once.
 
     Args:
-        stays_one: whether a file with several names is written in place; else what is written is a file of its own.
+        stays_one: where it says no, what is written to a file with several names is a file of its own.
         left: as `names_left` gives it.
 
     Raises:
@@ -142,7 +143,7 @@ class _PlannedFile:
 
 
 class _UndoPlan:
-    def __init__(self, disk: Disk, stays_one: Callable[[Stat], Awaitable[bool]], left: NamesLeft) -> None:
+    def __init__(self, disk: Disk, stays_one: StaysOne, left: NamesLeft) -> None:
         self._disk = disk
         self._stays_one = stays_one
         self._left = left
@@ -349,7 +350,7 @@ class _UndoPlan:
         shared = number is not None and found.stat is not None and found.stat.links > 1
         if number is not None and number in self._on_disk:
             return self._on_disk[number]
-        in_place = shared and found.stat is not None and await self._stays_one(found.stat)
+        in_place = shared and found.stat is not None and await self._stays_one(found.stat, self._disk)
         file = _PlannedFile(standing, {}, number, shared, in_place, found.stat.links if found.stat is not None else 1)
         if number is not None and shared:
             self._on_disk[number] = file

@@ -37,7 +37,7 @@ from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._index import Place, SegmentIndex
 from toolrt.workspace.journal._log import SEGMENTS, Log
-from toolrt.workspace.journal._memory_store import MemoryStore, digests_of, in_call_order
+from toolrt.workspace.journal._memory_store import MemoryStore, in_call_order
 from toolrt.workspace.journal._segment import Segment, path_of, segments_in
 
 T = TypeVar("T")
@@ -427,7 +427,7 @@ def _shrunk(store: HistoryStore | None, needed: int) -> None:
 
 def _of(rows: Iterable[ChangeRow], contents: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     """Those of `contents` that `rows` mention."""
-    return {digest: contents[digest] for row in rows for digest in digests_of(row) if digest in contents}
+    return {digest: contents[digest] for row in rows for digest in row.digests if digest in contents}
 
 
 def _reason(error: Exception) -> str:

@@ -72,7 +72,7 @@ class MemoryStore:
         for key in _keys(row):
             self._by_file.setdefault(key, []).append(self._serial)
         size = self._bytes
-        for digest in digests_of(row):
+        for digest in row.digests:
             content, count = self._contents.get(digest, (contents.get(digest), 0))
             if content is not None:
                 self._contents[digest] = (content, count + 1)
@@ -103,7 +103,7 @@ class MemoryStore:
                 # A file without versions has no count: its next ones are numbered from 1.
                 del self._by_file[key]
                 self._dropped.pop(key, None)
-        for digest in digests_of(row):
+        for digest in row.digests:
             kept = self._contents.get(digest)
             if kept is None:
                 continue
@@ -154,8 +154,3 @@ def in_call_order(rows: Sequence[ChangeRow]) -> list[ChangeRow]:
 
 def _keys(row: ChangeRow) -> list[Entry]:
     return [row.key] if row.target_key is None or row.target_key == row.key else [row.key, row.target_key]
-
-
-def digests_of(row: ChangeRow) -> list[bytes]:
-    """What stood there and what stands there, as far as its content is known."""
-    return [standing.digest for standing in (row.before, row.after) if standing is not None and standing.digest]

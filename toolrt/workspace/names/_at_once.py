@@ -17,9 +17,10 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import InternalError
-from toolrt.workspace.disk._disk import Disk, Entry, Snapshot, Stat
+from toolrt.workspace.disk._disk import Disk, Entry, Snapshot, Stat, Survey
 from toolrt.workspace.disk._listings import Listing
 from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.disk._real_keep import survey
 from toolrt.workspace.names._mounts import MountedDisk, located, real_disks
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ async def at_once(disk: Disk, work: Callable[[Disk], Coroutine[Any, Any, T]]) ->
     """
     if not goes_at_once(disk):
         return await work(disk)
-    view = disk.over(_AtOnce) if isinstance(disk, MountedDisk) else cast(Disk, _AtOnce(disk))
+    view = disk.over(AtOnce) if isinstance(disk, MountedDisk) else cast(Disk, AtOnce(disk))
     return await trio.to_thread.run_sync(lambda: _result(work(view)), abandon_on_cancel=False)
 
 
@@ -51,12 +52,12 @@ async def listing(disk: Disk, entry: Entry) -> Listing:
     Checkpoint: always, but in a thread of `at_once`.
     """
     part, below = located(disk, entry)
-    if isinstance(part, _AtOnce) and (entry or not disk.mounts):
+    if isinstance(part, AtOnce) and (entry or not disk.mounts):
         return part.listing(below)
     return Listing.of(await disk.names(entry))
 
 
-class _AtOnce:
+class AtOnce:
     """A real disk for one worker thread: what is awaited has been done."""
 
     def __init__(self, disk: Disk) -> None:
@@ -83,6 +84,22 @@ class _AtOnce:
         """As `RealDisk.read`."""
         trio.from_thread.check_cancelled()
         return self._disk._read(entry, limit)
+
+    def lstat(self, path: str) -> Stat:
+        """As `RealDisk.lstat`."""
+        return self._disk.lstat(path)
+
+    def readlink(self, path: str) -> str:
+        """As `RealDisk.readlink`."""
+        return self._disk.readlink(path)
+
+    def names_of(self, stat: Stat) -> list[Entry]:
+        """As `RealDisk.names_of`."""
+        return self._disk.names_of(stat)
+
+    async def survey(self, entry: Entry, *, contents: bool = True) -> Survey:
+        """As `RealDisk.survey`."""
+        return survey(self._disk.root, entry, contents, last_call=trio.from_thread.check_cancelled)
 
     async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
         """As `RealDisk.read_part`."""
