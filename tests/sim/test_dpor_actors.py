@@ -305,6 +305,11 @@ REGRESSIONS: dict[str, tuple[Any, bool, dict[str, Any]]] = {
         True,
         CLOCK,
     ),
+    "a cancel while a callback keeps all from being idle": (
+        ((None, (("soon", 0), ("idle", 0))),),
+        False,
+        ANY,
+    ),
     "idle waiters, a deadline in the past and a scope": (
         ((0, (("idle", 1), ("deadline", 0), ("timeout", 0))), (0, (("idle", 1), ("scoped", 1)))),
         True,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
@@ -247,6 +247,7 @@ ACTORS: list[dict[str, Any]] = [{}, {}, {"cancel_at": "any"}, {"cancel_at": "wor
 @pytest.mark.slow
 @settings(max_examples=2_000 if FULL else 8, suppress_health_check=[HealthCheck.filter_too_much])
 @given(spec=_SPECS, declared=st.booleans(), actors=st.sampled_from(ACTORS))
+@example(spec=((None, (("idle", 0),)), (None, (("soon", 0),))), declared=False, actors={"cancel_at": "any"})
 def test_reduction_runs_one_execution_of_each_trace(spec, declared: bool, actors: dict[str, Any]) -> None:
     """Law: within the orders of Trio's loop, too, as many executions as traces, and the outcomes of every schedule."""
     program = program_of(spec)

@@ -457,7 +457,7 @@ class _TreePolicy:
         if waiting and not waiting.keys().isdisjoint(enabled):
             return self._choose_beside(enabled, sleep, waiting, step)
         if not sleep:
-            if self._continuation is None and step < self._fair_from:
+            if self._continuation is None and step < self._fair_from and enabled[0] != self.record.canceller:
                 return 0
             return self._go_on_from(enabled, range(len(enabled)), step)
         # A task with all its values comes first: one value of a step that was tried says nothing of the others.
@@ -472,6 +472,10 @@ class _TreePolicy:
     def _go_on_from(self, enabled: tuple[str, ...], awake: Sequence[int], step: int) -> int:
         """Pick where nothing is planned; steps that need not happen come by their own rule."""
         assert self.record is not None
+        if self.record.passes:
+            # A cancel is tried before each step, so it comes last here: time may pass before it.
+            canceller = self.record.canceller
+            return next((choice for choice in awake if enabled[choice] != canceller), awake[0])
         if self.record.has_optional or enabled[awake[0]] == CLOCK:
             return awake[0]
         if step >= self._fair_from:

@@ -112,6 +112,7 @@ class ExecutionTree:
             # Where there are passes, what may happen between two of them is tried between any two.
             if not redundant and not record.passes:
                 self._let_time_pass_before_a_cancel(events, kept)
+                self._let_others_finish_before_a_cancel(events)
             if record.things.timed and not record.passes:
                 self._let_the_clock_move(events, kept)
         self._backtrack()
@@ -223,6 +224,15 @@ class ExecutionTree:
         rest = min((rest for rest in rests if rest > cancel), default=-1)
         if rest > kept and not any(nodes[index].before >> cancel & 1 for index in range(cancel + 1, rest)):
             self._let_time_pass_before(cancel, rest)
+
+    def _let_others_finish_before_a_cancel(self, events: Events) -> None:
+        """Run what does not depend on a cancel before it: then nothing else may be left to run, and time passes."""
+        nodes, record = self.current.nodes, events.record
+        cancel = next((index for index, node in enumerate(nodes) if self._cancels(node, record)), len(nodes))
+        later = [index for index in range(cancel + 1, len(nodes)) if not nodes[index].before >> cancel & 1]
+        if later and {nodes[index].name for index in later} >= {*nodes[cancel].enabled} - {nodes[cancel].name}:
+            self._settle(cancel)
+            self._plan(cancel, Plan(nodes, later))
 
     def _cancels(self, node: Node, record: ExecutionRecord) -> bool:
         return node.name == record.canceller or node.name.startswith(CANCEL)
