@@ -55,6 +55,8 @@ def prepare_trio() -> None:
     for module, names in stand_ins:
         for name, value in names.items():
             setattr(module, name, value)
+    # Trio's own `socket` has what is public in this one.
+    socket.__all__ += ["AF_UNIX", "SO_REUSEADDR"]
     # Trio imports it, and it looks for a library by the platform's name.
     import ctypes  # noqa: F401
 

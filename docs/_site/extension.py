@@ -6,8 +6,8 @@ Rules.
     3. The reference of a room stands where its page has ``<!-- names of toolrt.room -->``, in place of its table.
     4. A page in `docs/notebooks` stands for the notebook that it links to, and shows it.
     5. The gallery of litmus programs is part of the site, and linked where a page has ``<!-- gallery -->``.
-    6. The playground is, where TOOLRT_PLAYGROUND_SITE names one that was written.  A program with ``<!-- try it -->``
-       below it then has a link that opens it there.
+    6. The playground is, where TOOLRT_PLAYGROUND_SITE names one that was written.  Each example that `try_it` finds
+       then has a link that opens it there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from reference import reference_of, with_defaults
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.nodes import make_refnode
+from try_it import with_links
 
 __all__ = ["setup"]
 
@@ -58,7 +59,6 @@ GALLERY, GALLERY_MOST = "gallery", 40
 #: Where the playground is, from the top of the site, and the variable that names one that was written.
 PLAYGROUND, PLAYGROUND_WRITTEN = "playground", "TOOLRT_PLAYGROUND_SITE"
 
-_TRY_IT = re.compile(r"(^```python\n((?:(?!^```).)*)^```\n)\n?<!-- try it -->", re.MULTILINE | re.DOTALL)
 _NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$(?:.*?^<!-- end of names -->$)?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
 
@@ -93,7 +93,7 @@ def on_source(app: Sphinx, docname: str, source: list[str]) -> None:
     text = text.replace("<!-- gallery -->", f'<p><a href="{way}/index.html">Play the gallery of this site</a></p>')
     if PLAYGROUND_WRITTEN in os.environ:
         way = "../" * docname.count("/") + PLAYGROUND
-        text = _TRY_IT.sub(lambda found: f"{found[1]}\n{_try_it(way, found[2])}", text)
+        text = with_links(text, lambda program: _try_it(way, program))
     source[0] = outside_code(text, lambda prose: _LINK.sub(lambda found: _link(docname, found), prose))
 
 

@@ -239,3 +239,4 @@ def test_example_of_a_page_opens_in_the_playground(tmp_path: Path, monkeypatch: 
     packed = base64.urlsafe_b64decode(found[1] + "=" * (-len(found[1]) % 4))
     example = json.loads(zlib.decompress(packed, -zlib.MAX_WBITS))["source"]
     assert f"```python\n{example}```\n\n<!-- try it -->" in page
+    assert source[0].count("playground/index.html#program=") == page.count("<!-- try it") > 1

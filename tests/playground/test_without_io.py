@@ -90,6 +90,19 @@ said["sleep"] = trio.run(sleeps)
 async def look(ctx, key):
     return ctx.state[key]
 
+async def shouts():
+    async def shout(stream):
+        await stream.send_all((await stream.receive_some()).upper())
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(trio.serve_tcp, shout, 9000)
+        async with await trio.open_tcp_stream("localhost", 9000) as stream:
+            await stream.send_all(b"hello")
+            answer = await stream.receive_some()
+        nursery.cancel_scope.cancel()
+    return answer.decode()
+
+said["network"] = sim.run(shouts).value
 done = toolrt.run_sync(
     toolrt.Runtime(toolrt.Registry([look])), [toolrt.ToolCall("1", "look", {"key": "a"})], toolrt.State({"a": "found"})
 )
@@ -109,6 +122,7 @@ def test_io_threads_and_processes_are_refused_in_words(in_browser: InBrowser) ->
     assert said["for ever"].startswith("RuntimeError: this Trio program would wait for ever: Python in a browser has")
     assert said["process"].startswith("RuntimeError: Python in a browser has no threads, and so no child processes")
     assert (said["platform"], said["sleep"], said["run_sync"]) == ("emscripten", True, "found")
+    assert said["network"] == "HELLO"
 
 
 def test_trio_is_left_alone_where_there_is_io() -> None:

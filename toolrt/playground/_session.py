@@ -95,10 +95,16 @@ class PlaygroundSession:
         return json.dumps(found)
 
     def _explore(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        printed, own, explore = io.StringIO(), list[sim.Report](), sim.explore
+
+        def noted(*arguments: Any, **settings: Any) -> sim.Report:
+            own.append(explore(*arguments, **settings))
+            return own[-1]
+
+        with contextlib.redirect_stdout(printed), mock.patch.object(sim, "explore", noted):
             module = _loaded(asked["source"])
-        own = [value for value in vars(module).values() if isinstance(value, sim.Report)]
+        if not own and printed.getvalue() and not hasattr(module, "program"):
+            return {"verdict": "", "text": "It explored nothing.", "outcomes": [], "printed": printed.getvalue()}
         report = own[-1] if own else _explored(*_program_in(module, asked), asked, tell)
         self._failure = report.failures[0] if report.failures else None
         found = _report(report) | {"printed": printed.getvalue()}
