@@ -1,6 +1,7 @@
 """The rules of tickets in quadratic time, beside the tables that keep them fast.
 
-A ticket waits for each earlier one that it conflicts with, and for nothing else.  Where one is open, all later ones
+A ticket waits for each earlier one that it conflicts with, while as many earlier ones take a place of a resource as
+that has, and for nothing else.  Where one is open, all later ones
 wait outside.  `Beside` lets the tables and this model go through the same events, and compares them after each.
 """
 
@@ -25,7 +26,7 @@ _ASKED = [
     for resource in ((), ("a",), ("a", "b"), ("c",))
     for mode in (READ, WRITE)
     for subtree in (False, True)
-]
+] + [Claim(resource, slots=1 + len(resource)) for resource in (("a",), ("a", "b"), ("c",))]
 
 
 def some_claims(choices: Choices) -> tuple[Claim, ...]:
@@ -35,12 +36,20 @@ def some_claims(choices: Choices) -> tuple[Claim, ...]:
 
 def _claim(choices: Choices) -> Claim:
     resource = tuple(choices.one_of(_PARTS) for _ in range(choices.one_of((1, 1, 2, 2, 3, 0))))
+    if choices.one_in(3):
+        return Claim(resource, choices.one_of((WRITE, READ)), slots=1 + len(resource))
     return Claim(resource, choices.one_of((WRITE, READ)), choices.one_in(3))
 
 
 def conflict(some: Sequence[Claim], others: Sequence[Claim]) -> bool:
     """Whether calls with these claims must not overlap."""
     return any(mine.conflicts_with(theirs) for mine in some for theirs in others)
+
+
+def places(claims: Sequence[Claim]) -> list[Claim]:
+    """The places that a ticket takes: none of a resource that it claims as such, too."""
+    plain = [claim for claim in claims if claim.slots is None]
+    return [claim for claim in claims if claim.slots is not None and not conflict([claim], plain)]
 
 
 @attrs.define
@@ -93,11 +102,27 @@ class TableModel:
         earlier = self.rows[: self.rows.index(row)]
         return [other for other in earlier if not other.outside and conflict(other.claims, row.claims)]
 
+    def in_places(self, row: Row) -> list[Row]:
+        """The earlier ones that have the places for which it waits."""
+        earlier = [other for other in self.rows[: self.rows.index(row)] if not other.outside]
+        found: list[Row] = []
+        for claim in places(row.claims):
+            holders = [other for other in earlier if claim.resource in {one.resource for one in places(other.claims)}]
+            found += holders[: claim.slots] if len(holders) >= (claim.slots or 0) else []
+        return found
+
     def ready(self) -> set[int]:
-        return {row.owner for row in self.rows if not row.outside and not self.before(row)}
+        return {row.owner for row in self.rows if not (row.outside or self.before(row) or self.in_places(row))}
 
     def delays(self, claims: Sequence[Claim]) -> bool:
-        return self.open is not None or any(conflict(row.claims, claims) for row in self.rows)
+        asked = Row(-1, tuple(claims), open=False, outside=False)
+        return self.open is not None or any(conflict(row.claims, claims) for row in self.rows) or self._is_full(asked)
+
+    def _is_full(self, asked: Row) -> bool:
+        self.rows.append(asked)
+        found = bool(self.in_places(asked))
+        self.rows.remove(asked)
+        return found
 
 
 class Beside:
@@ -189,6 +214,7 @@ class Beside:
             assert (found["groups"] > 0) == bool(held), "a ghost goes when all that it waited for has ended"
             assert found["groups"] - found["ghosts"] <= sum(len(row.claims) for row in placed)
             assert (found["waiting"] > found["ghosts"]) == any(map(model.before, placed))
+            assert bool(table._capacities) == any(places(row.claims) for row in placed)
             if not found["ghosts"]:
                 paths = {claim.resource[:depth] for claim in held for depth in range(1, 1 + len(claim.resource))}
                 assert found["nodes"] <= len(paths), "a node that no claim leads to was kept"
@@ -201,7 +227,9 @@ class Beside:
             assert waits == [model.open.owner]
             return
         blockers = {other.owner for other in model.before(row)}
-        assert blockers.issuperset(waits), "it waits for one that it does not conflict with"
+        holders = {other.owner for other in model.in_places(row)}
+        assert (blockers | holders).issuperset(waits), "it waits for one that it does not conflict with"
+        assert holders <= set(waits)
         seen, todo = set[int](), list(waits)
         while todo:
             other = todo.pop()

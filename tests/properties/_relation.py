@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -265,10 +266,11 @@ def _each(events: Sequence[TraceEvent], told: Counter[tuple[str, int | None]]) -
             yield Step("hands", (fields["call"],))
 
 
-def _declared(claims: Iterable[tuple[str, list[str], bool]]) -> Iterator[Claim]:
+def _declared(claims: Iterable[list[Any]]) -> Iterator[Claim]:
     """Claims on the workspace's table: a table is the first part of a resource."""
-    for how, resource, subtree in claims:
-        yield Claim(("workspace", *resource), READ if how == READ.value else WRITE, subtree)
+    for how, resource, subtree, *slots in claims:
+        # A place orders nothing among those that take one, so in the model it is a claim to read.
+        yield Claim(("workspace", *resource), READ if how == READ.value or slots else WRITE, subtree)
 
 
 def _control(event: TraceEvent, behind: bool) -> Iterator[Claim]:

@@ -35,9 +35,9 @@ class ClaimsAwaited(CallEvent):
 class TicketTaken(CallEvent):
     """The call's place in the order is fixed, in `lane`; `shared` is false for an exclusive call.
 
-    `claims` are `[mode, [part, ...], subtree]`; `after` is what they look at, as declared. `stops`: its failure skips
-    what follows. `reads_only`: it has no effects. `touches`: what an exclusive call of a sub-batch touches of what its
-    parent holds, where its tool says so.
+    `claims` are `[mode, [part, ...], subtree]`, with a fourth value for the `slots` of one that takes a place; `after`
+    is what they look at, as declared. `stops`: its failure skips what follows. `reads_only`: it has no effects.
+    `touches`: what an exclusive call of a sub-batch touches of what its parent holds, where its tool says so.
     """
 
     kind: ClassVar[str] = "ticket.taken"

@@ -10,9 +10,13 @@ import trio
 
 from toolrt import probe
 from toolrt.model import NO_SERVICES, SILENT, Arguments, Claim, Event, Registry, Services, State, Tool, ToolCall
+from toolrt.model._claim import two_capacities_text
 from toolrt.model._watched_state import bare_state
 
-__all__ = ["OneByOneContext", "called"]
+__all__ = ["OneByOneContext", "Said", "called", "disagreement"]
+
+#: How many places resources have, each by the claim that said so and the call that made it.
+Said = dict[tuple[Any, ...], tuple[Claim, str]]
 
 
 async def called(tool: Tool, context: OneByOneContext, arguments: Arguments) -> Any:
@@ -29,6 +33,22 @@ async def called(tool: Tool, context: OneByOneContext, arguments: Arguments) -> 
             return await trio.to_thread.run_sync(lambda: tool.function(context, *positional, **named))
     finally:
         await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC102  for this its time is looked at
+
+
+def disagreement(said: Said, claims: Sequence[Claim], call: ToolCall, index: int, batch_id: str) -> str | None:
+    """The error of a `call` whose `claims` give a resource another number of places than was `said`.
+
+    None: they do not, and from now on they have said it, too.
+    """
+    who = f"call {index} ({call.name}) of batch {batch_id}"
+    mine: Said = {}
+    for claim in claims:
+        if claim.slots is not None:
+            other, by = said.get(claim.resource) or mine.setdefault(claim.resource, (claim, who))
+            if other.slots != claim.slots:
+                return two_capacities_text(claim, other, by)
+    said.update(mine)
+    return None
 
 
 class OneByOnePlan(Protocol):
@@ -68,6 +88,8 @@ class OneByOneContext:
     #: How many tokens one read may answer; None is any number.
     read_budget: int | None = None
     services: Services = attrs.field(default=NO_SERVICES, repr=False, eq=False)
+    #: How many places each resource has, by the calls of its sub-batches.
+    said: Said = attrs.field(factory=dict, repr=False, eq=False)
 
     def progress(self, message: Any) -> None:
         """Drop the message: no oracle has a reader."""

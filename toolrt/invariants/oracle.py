@@ -11,7 +11,8 @@ Rules.
     5. There is no limit, no ticket, no reader and no cancel.
     6. Where a call declares what its claims look at, they are asked for when all calls before it are over.  Others are
        asked as the lane begins, and again at their turn; one that claims something else by then is refused (law 17).
-    7. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
+    7. A call that gives a resource another number of places (`Claim.slots`) than a call before it did is an error.
+    8. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
 
 Theory.  Deterministic ordering promises that every schedule is equal to this one (Thomson et al., SIGMOD 2012).
 So the oracle is written from the rules.  It shares with the runtime the values of the model, the lane policies and the
@@ -30,7 +31,7 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt.invariants._one_by_one import OneByOneContext, called
+from toolrt.invariants._one_by_one import OneByOneContext, Said, called, disagreement
 from toolrt.model import (
     NO_SERVICES,
     Arguments,
@@ -112,7 +113,7 @@ class _SerialRun:
         """Run a sub-batch inside the call of `context`."""
         plan = attrs.evolve(self, expected_reads=None, registry=self.registry if registry is None else registry)
         name = f"{context.batch_id}/{context.call_index}.{context.sub_batches}"
-        return await plan.run(calls, state, name, context.claims, context.lends_all)
+        return await plan.run(calls, state, name, context.claims, context.lends_all, context.said)
 
     async def run(
         self,
@@ -121,12 +122,15 @@ class _SerialRun:
         batch_id: str,
         held: tuple[Claim, ...] | None,
         lends_all: bool = True,
+        said: Said | None = None,
     ) -> Sequential:
         """Run `calls` one by one; in a sub-batch each must be covered by what its parent `held`.
 
         Args:
             lends_all: whether the parent, and the calls around it, run alone.
+            said: how many places each resource has, by other calls inside the parent; None: there is no parent.
         """
+        said = {} if said is None else said
         placing = LanePlacing(self.lanes)
         waiting = [_looked_up(index, call, self.registry, placing) for index, call in enumerate(calls)]
         results: dict[int, ToolResult] = {}
@@ -148,7 +152,7 @@ class _SerialRun:
                 if call.tool is not None and call.arguments is not None:
                     if shared is not None and not (shared and call.shared and not call.opens):
                         break
-                    if not _enters(call, call.tool, known, held, lends_all, keys, shared is None):
+                    if not _enters(call, call.tool, known, held, lends_all, keys, shared is None, said, batch_id):
                         break
                     shared = call.shared
                 at += 1
@@ -205,6 +209,8 @@ class _SerialCall:
     touched: tuple[Claim, ...] = ()
     #: Whether that is more than its parent holds.
     uncovered: bool = False
+    #: Its error, if it gives a resource another number of places than a call before it.
+    disagreement: str | None = None
     #: Whether nothing runs beside it, nor beside the calls around it.
     lends_all: bool = True
 
@@ -272,6 +278,8 @@ def _enters(
     lends_all: bool,
     keys: StateKeys,
     first: bool,
+    said: Said,
+    batch_id: str,
 ) -> bool:
     """Whether the call, whose turn has come, may share the lane of those before it."""
     call.after = looked_at_by(tool, call.input, state, call.shared)
@@ -283,8 +291,16 @@ def _enters(
         call.touched = call.claims if touched is None else touched
         beside = touched is None and not call.shared and not lends_all
         call.uncovered = beside or not all(covers(held, claim) for claim in call.touched)
+    own = call.claims
+    if not call.shared and tool.claims is not None:
+        own = tool.claims_for(call.input, state)
+    call.disagreement = None if call.uncovered else disagreement(said, own, call.call, call.index, batch_id)
     claims = (*call.claims, *call.after)
-    if not (call.uncovered or keys.admits(claims, first, declared=tool.claims is not None or not claims)):
+    if not (
+        call.uncovered
+        or call.disagreement is not None
+        or keys.admits(claims, first, declared=tool.claims is not None or not claims)
+    ):
         return False
     call.lends_all = lends_all and (not call.shared or keys.alone)
     return True
@@ -296,6 +312,8 @@ async def _run(
     tool = call.tool
     if tool is None or call.arguments is None or call.uncovered:
         return call.result(Outcome.INVALID, None, "invalid"), ()
+    if call.disagreement is not None:
+        return call.result(Outcome.ERROR, None, call.disagreement), ()
     if plan.approve is not None:
         refusal = await _refusal(call, tool, state, plan.approve, batch_id)
         if refusal is not None:

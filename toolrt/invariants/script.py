@@ -39,6 +39,7 @@ __all__ = [
     "Shield",
     "Sleep",
     "SubBatch",
+    "TakePlace",
     "UseTool",
     "WriteFile",
 ]
@@ -256,6 +257,20 @@ def _calls_of(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
 
 
 @attrs.frozen(repr=False)
+class TakePlace(Brief):
+    """Have a place of this resource while the call runs."""
+
+    of: str
+    #: How many places it has; None: the call has all of them.
+    slots: int | None = None
+
+    @property
+    def claim(self) -> Claim:
+        """What is claimed for it."""
+        return Claim(("place", self.of), WRITE, slots=self.slots)
+
+
+@attrs.frozen(repr=False)
 class SubBatch(Brief):
     """Run these calls as a sub-batch; how they end is part of the answer."""
 
@@ -304,6 +319,7 @@ Action = (
     | Refuse
     | Shield
     | SubBatch
+    | TakePlace
     | UseTool
 )
 
@@ -370,10 +386,14 @@ class Scripted(Brief):
     def claims(self) -> tuple[Claim, ...]:
         """What covers all it may touch: each cell and file once, WRITE where it may change it."""
         modes: dict[tuple[tuple[Any, ...], bool], bool] = {}
+        places: dict[Claim, None] = {}
         for action in self.does:
             if isinstance(action, SubBatch):
                 for claim in (claim for call in action.calls if action.claimed for claim in call.claims):
                     key = claim.resource, claim.subtree
+                    if claim.slots is not None:
+                        places[claim] = None
+                        continue
                     modes[key] = modes.get(key, False) or claim.mode is WRITE
                 continue
             if isinstance(action, FollowCell):
@@ -386,13 +406,19 @@ class Scripted(Brief):
                 resource, writes = ("file", action.file), not isinstance(action, ReadFile)
             elif isinstance(action, OverwriteState) and action.claimed:
                 resource, writes = ("state", action.key), True
+            elif isinstance(action, TakePlace) and action.slots is not None:
+                places[action.claim] = None
+                continue
+            elif isinstance(action, TakePlace):
+                resource, writes = action.claim.resource, True
             else:
                 continue
             key = resource, isinstance(action, ReadCells | AddCells)
             modes[key] = modes.get(key, False) or writes
-        return tuple(
+        whole = (
             Claim(resource, WRITE if writes else READ, subtree=subtree) for (resource, subtree), writes in modes.items()
         )
+        return (*whole, *places)
 
     @property
     def follows(self) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ Rules.
     4. A call may touch what its tool claims for its input and the state.  Where the tool says neither that nor that it
        is safe, the call may touch everything.  So may a call of the outermost batch, because nothing runs beside it.
        An approval may leave a call less (`Allow.within`).
-    5. A call inside another one may touch nothing that the outer one may not; it is INVALID if it claims more.
+    5. A call inside another one may touch nothing that the outer one may not; it is INVALID if it claims more.  One
+       that gives a resource another number of places than a call before it did is an ERROR.
     6. A tool has its own seconds, or the batch's; over them it is TIMED_OUT.  What it raises is an ERROR.
     7. The modifiers of a call that returned are applied in order.  One that fails, or gives no state, changes nothing.
     8. Where a call that stops its batch is an ERROR, INVALID, DENIED or TIMED_OUT, all that follow are SKIPPED.
@@ -28,7 +29,7 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt.invariants._one_by_one import OneByOneContext, called
+from toolrt.invariants._one_by_one import OneByOneContext, Said, called, disagreement
 from toolrt.model import (
     EVERYTHING,
     NO_SERVICES,
@@ -60,16 +61,26 @@ def touches(claim: Claim, resource: tuple[Any, ...]) -> bool:
 
 
 def conflict(one: Claim, other: Claim) -> bool:
-    """Whether there is a resource that `one` and the `other` both touch, and that one of them may change."""
+    """Whether there is a resource that `one` and the `other` both touch, and that one of them may change.
+
+    A claim that takes a place of a resource goes with any other that does, and with none that takes the whole.
+    """
     # Of two claims that meet at all, one touches the very resource that the other names.
     meet = touches(one, other.resource) or touches(other, one.resource)
-    return meet and WRITE in (one.mode, other.mode)
+    places = (one.slots is not None) + (other.slots is not None)
+    return meet and (places == 1 or (places == 0 and WRITE in (one.mode, other.mode)))
 
 
 def lies_within(claim: Claim, held: Iterable[Claim]) -> bool:
-    """Whether one claim of `held` touches all that `claim` does, and may change it if `claim` may."""
+    """Whether one claim of `held` touches all that `claim` does, and may change it if `claim` may.
+
+    A place lies within a claim that may change the whole resource, and within a place of as many.
+    """
     return any(
-        touches(mine, claim.resource) and (mine.subtree or not claim.subtree) and WRITE in (mine.mode, _least(claim))
+        touches(mine, claim.resource)
+        and (mine.subtree or not claim.subtree)
+        and WRITE in (mine.mode, _least(claim))
+        and (mine.slots == claim.slots or (mine.slots is None and mine.mode is WRITE))
         for mine in held
     )
 
@@ -120,6 +131,7 @@ class SerialRun:
         batch_id: str = "serial",
         held: tuple[Claim, ...] = (EVERYTHING,),
         outermost: bool = True,
+        said: Said | None = None,
     ) -> SerialEnding:
         """Run `calls` in call order, one after the other.
 
@@ -129,6 +141,7 @@ class SerialRun:
             batch_id: the id that tools see.
             held: what the call may touch inside which they run.
             outermost: whether there is no such call.
+            said: how many places each resource has, by the calls before; None: none has said anything.
 
         Checkpoint: as the tools do.
         """
@@ -137,12 +150,13 @@ class SerialRun:
         sets: list[frozenset[tuple[str, str]]] = []
         reads = self.registry.reads_in(calls)
         stopped: int | None = None
+        said = {} if said is None else said
         for index, call in enumerate(calls):
             before = state
             if stopped is not None:
                 result = _result(call, index, Outcome.SKIPPED, None, f"skipped: call {stopped} failed")
             else:
-                one = _SerialTurn(self, call, index, state, batch_id, held, outermost, reads)
+                one = _SerialTurn(self, call, index, state, batch_id, held, outermost, reads, said)
                 result, modifiers = await one.run()
                 for modifier in modifiers:
                     state, was_applied = _modified(state, modifier)
@@ -168,7 +182,9 @@ class SerialRun:
         """
         inside = self if registry is None else attrs.evolve(self, registry=registry)
         batch_id = f"{context.batch_id}/{context.call_index}.{context.sub_batches}"
-        return await inside.run(calls, state, batch_id=batch_id, held=context.claims, outermost=False)
+        return await inside.run(
+            calls, state, batch_id=batch_id, held=context.claims, outermost=False, said=context.said
+        )
 
 
 @attrs.define
@@ -183,6 +199,7 @@ class _SerialTurn:
     held: tuple[Claim, ...]
     outermost: bool
     reads: int
+    said: Said
     input: Any = attrs.field(init=False)
     stops: bool = attrs.field(default=False, init=False)
 
@@ -200,6 +217,11 @@ class _SerialTurn:
         for claim in may_touch:
             if not lies_within(claim, self.held):
                 return self._ends(Outcome.INVALID, error=f"it claims {claim}, which the call around it does not hold")
+        if tool.claims is not None:
+            claims = self._claims(tool, call.input)
+            refusal = disagreement(self.said, claims, call, self.index, self.batch_id)
+            if refusal is not None:
+                return self._ends(Outcome.ERROR, error=refusal)
         if self.plan.approve is not None:
             answer = await self._asked(tool, self.plan.approve)
             if isinstance(answer, Rewrite):

@@ -3,6 +3,10 @@
 A resource is a path of parts, from the widest to the narrowest: ``("counter", "total")``, or
 ``("file", "home", "me", "notes.txt")``.  A claim names one resource; with ``subtree=True`` it names that
 resource and everything below it, so the claim on ``()`` with ``subtree=True`` names all there is.
+
+A claim with ``slots=3`` takes one of three places that the resource has.  Three calls with such a claim may overlap; a
+fourth waits until fewer than three of those before it are left.  A claim without slots means all places: it conflicts
+with every claim that takes one.
 """
 
 from __future__ import annotations
@@ -53,30 +57,49 @@ def _parts(resource: object) -> tuple[Any, ...]:
 class Claim:
     """One resource that a call will touch.
 
-    Two claims conflict when one of them is `WRITE` and they name a common resource.
+    Two claims conflict when one of them is `WRITE` and they name a common resource.  Two that take a place (`slots`) of
+    one resource do not conflict, they count; one that takes a place conflicts with each claim that takes none, `READ`
+    included, because such a claim means all places.
 
     Raises:
-        DefinitionRefused: the resource is neither a string nor a tuple of strings and integers, or the mode
-            is neither `READ` nor `WRITE`.
+        DefinitionRefused: the resource is neither a string nor a tuple of strings and integers, the mode is neither
+            `READ` nor `WRITE`, `slots` is no whole number of 1 or more, or a claim with slots means a subtree.
+
+    Example::
+
+        Claim(("gpu",), slots=3)  # the resource has three places, and the call takes one
     """
 
     #: The path of the resource; a plain string is a path of one part.
     resource: tuple[Any, ...] = attrs.field(converter=_parts)
     #: `READ` shares with `READ`; `WRITE` shares with nothing.
-    mode: Mode = attrs.field()
+    mode: Mode = attrs.field(default=WRITE)
     #: Whether everything below the resource is meant too.
     subtree: bool = False
+    #: How many places the resource has, 1 or more: the call takes one of them.  None: it takes the resource as such.
+    slots: int | None = None
 
     @mode.validator
-    def _check_mode(self, _: object, mode: object) -> None:
+    def _check(self, _: object, mode: object) -> None:
+        # Of both fields, because a validator costs as much as the rest of a claim.
         if not isinstance(mode, Mode):
             raise DefinitionRefused("a claim's mode", "toolrt.READ or toolrt.WRITE", mode)
+        slots = self.slots
+        if slots is None:
+            return
+        if type(slots) is not int or slots < 1:
+            raise DefinitionRefused("a claim's slots", "a whole number, 1 or more, or None", slots)
+        if self.subtree:
+            raise DefinitionRefused("a claim's slots", "None for a subtree: places belong to one resource", slots)
 
     def conflicts_with(self, other: Claim) -> bool:
         """Whether a call with this claim and a call with the `other` must not overlap."""
-        if self.mode is READ and other.mode is READ:
-            return False
         mine, theirs = self.resource, other.resource
+        if self.slots is not None or other.slots is not None:
+            if self.slots is not None and other.slots is not None:
+                return False
+        elif self.mode is READ and other.mode is READ:
+            return False
         if mine == theirs:
             return True
         if len(mine) < len(theirs):
@@ -85,7 +108,9 @@ class Claim:
 
     def covers(self, other: Claim) -> bool:
         """Whether who holds this claim may do all that `other` allows."""
-        if other.mode is WRITE and self.mode is READ:
+        if self.mode is READ and (other.mode is WRITE or self.slots != other.slots):
+            return False
+        if self.slots is not None and self.slots != other.slots:
             return False
         if self.resource == other.resource:
             return self.subtree or not other.subtree
@@ -96,7 +121,8 @@ class Claim:
         if not self.resource:
             return f"{self.mode.value} {'everything' if self.subtree else 'the root'}"
         path = "/".join(str(part) for part in self.resource)
-        return f"{self.mode.value} {path}{'/**' if self.subtree else ''}"
+        places = "" if self.slots is None else f" (one of {self.slots:,})"
+        return f"{self.mode.value} {path}{'/**' if self.subtree else ''}{places}"
 
 
 #: Characters of one claim in a list of them: a model may have chosen the name.
@@ -108,6 +134,15 @@ def claims_in_words(*claims: Claim) -> str:
     told = ", ".join(clipped(str(claim), _CLAIM_MOST) for claim in claims[:TOLD_MOST])
     more = len(claims) - TOLD_MOST
     return f"{told} and {more:,} more" if more > 0 else told or "nothing"
+
+
+def two_capacities_text(mine: Claim, other: Claim, who: str) -> str:
+    """The error of a call that claims `mine`, where `who` had said with `other` how many places the resource has."""
+    remedy = "nothing was run: let all tools give the resource the same slots"
+    return (
+        f"two capacities for one resource: this call claims {claims_in_words(mine)}, "
+        f"{who} claims {claims_in_words(other)}; {remedy}"
+    )
 
 
 #: The claim of a call that may touch anything.

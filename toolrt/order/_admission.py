@@ -190,12 +190,25 @@ class Admission:
                 observer.tell(ClaimsAwaited(call.batch_id, call.call_index, lane.index, after), self._host.telemetry)
             self._let_in(lane, call, self._circle(call))
 
-    def claimed(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], refusal: str | None) -> None:
+    def claimed(
+        self,
+        lane: LaneRecord,
+        call: CallRecord,
+        claims: tuple[Claim, ...],
+        refusal: str | None,
+        own: tuple[Claim, ...] = (),
+    ) -> None:
         """The answer to `Questions.ask` and `Questions.ask_claims` for a call of `lane`: its `claims`.
 
         Args:
             refusal: why the call may not have these claims; None: it may.
+            own: of a call that runs alone, and so claims everything: what its tool says.
         """
+        if refusal is None:
+            for claim in claims if lane.shared else own:
+                if claim.slots is not None:
+                    refusal = self._disagreement(call, claims if lane.shared else own)
+                    break
         if refusal is None and not self.take(lane, call, claims):
             refusal = _APART
         self._let_in(lane, call, refusal)
@@ -314,7 +327,8 @@ class Admission:
         if call.status is not _QUEUED:
             return
         admitted = call.admitted
-        self._host.verbs.answer(call, Outcome.INVALID, f"invalid call of tool {call.name!r}: {why}", CallMove.SETTLE)
+        text = f"invalid call of tool {call.name!r}: {why}" if call.refused_as is Outcome.INVALID else why
+        self._host.verbs.answer(call, call.refused_as, text, CallMove.SETTLE)
         if admitted:
             self._host.finish(lane, call)
         self._host.failed(lane, call)
@@ -350,6 +364,8 @@ class Admission:
             self._leave_lane(lane, call)
             return
         if refusal is None:
+            refusal = self._disagreement(call, claims)
+        if refusal is None:
             self.know(lane, call, claims, looked_at)
         self._welcome(lane, call, refusal)
         if lane.stands_at is call:
@@ -371,6 +387,16 @@ class Admission:
         lane.stands_at = None
         self._letting = AdmissionRound(False, lane.entered)
         self._let_next_in(lane)
+
+    def _disagreement(self, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
+        """Why the call may not have `claims`: an earlier one gives a resource another capacity; None if it may."""
+        who = f"call {call.call_index} ({call.name}) of batch {call.batch_id}"
+        for table, mine in self.by_table(call.tool, claims).items():
+            why = table.disagrees(mine, who)
+            if why is not None:
+                call.refused_as = Outcome.ERROR
+                return why
+        return None
 
     # Tickets
 
@@ -555,8 +581,11 @@ def _may_be_of_state(claim: Claim) -> bool:
 
 
 def claims_json(claims: tuple[Claim, ...]) -> list[list[Any]]:
-    """The claims as events hold them: mode, resource, whether a subtree is meant."""
-    return [[claim.mode.value, list(claim.resource), claim.subtree] for claim in claims]
+    """The claims as events hold them: mode, resource, whether a subtree is meant; then of how many places it is one."""
+    return [
+        [claim.mode.value, list(claim.resource), claim.subtree, *(() if claim.slots is None else (claim.slots,))]
+        for claim in claims
+    ]
 
 
 def _call_index(call: CallRecord) -> int:

@@ -7,7 +7,8 @@ Rules.
        the graph when it has taken its tickets, and refused where it would wait for the call inside which it runs.
 
 Theory.  A running call waits for the calls of the batches that its tool has open; a queued one for the calls before
-it, all of them, and for one of those that hold the slots of its batch.  What may end is the least set that is closed
+it, all of them, for some of those before it where they have the places of a resource, and for one of those that hold
+the slots of its batch.  What may end is the least set that is closed
 under that; a call outside of it is in a deadlock (Holt, "Some deadlock properties of computer systems", 1972).
 
 Limits.  It is known what a tool waits for where it opened the batch in its own task, in a task that it started or
@@ -33,24 +34,24 @@ def circle_through(call: CallRecord) -> str | None:
     """
     # Earlier calls of its own batch were held against the same graph, so no way to what they wait for leads back.
     known = {id(one) for one in call.siblings if one is not call}
-    needs: dict[int, tuple[CallRecord, list[CallRecord], list[CallRecord]]] = {}
+    needs: dict[int, tuple[CallRecord, list[CallRecord], list[tuple[list[CallRecord], float]]]] = {}
     todo = [call]
     while todo:
         one = todo.pop()
         if id(one) in needs:
             continue
         every = [] if id(one) in known else list(_waits_for_all(one))
-        slots = [] if id(one) in known else _waits_for_one(one)
-        needs[id(one)] = one, every, slots
-        todo += [*every, *slots]
+        some = [] if id(one) in known else list(_waits_for_some(one))
+        needs[id(one)] = one, every, some
+        todo += [*every, *(other for others, _ in some for other in others)]
     ending: set[int] = set()
     while True:
         more = {
             key
-            for key, (_, every, slots) in needs.items()
+            for key, (_, every, some) in needs.items()
             if key not in ending
             and all(id(other) in ending for other in every)
-            and (not slots or any(id(other) in ending for other in slots))
+            and all(sum(id(other) not in ending for other in others) <= most for others, most in some)
         }
         if not more:
             break
@@ -59,8 +60,9 @@ def circle_through(call: CallRecord) -> str | None:
         return None
     way = [call]
     while not way[1:] or way[-1] not in way[:-1]:
-        _, every, slots = needs[id(way[-1])]
-        way.append(next(other for other in (*every, *slots) if id(other) not in ending))
+        _, every, some = needs[id(way[-1])]
+        others = *every, *(other for those, _ in some for other in those)
+        way.append(next(other for other in others if id(other) not in ending))
     steps = ", which waits for ".join(f"call {one.call_index} ({one.name}) of batch {one.batch_id}" for one in way[1:])
     return f"it would never start: it waits for {steps}"
 
@@ -77,7 +79,7 @@ def _waits_for_all(call: CallRecord) -> Iterator[CallRecord]:
     elif call.status is Status.QUEUED and call.state.holds is not Holds.SLOT:
         if call.state is not CallState.PLACED:
             for ticket in call.tickets:
-                yield from ticket.waits_for()
+                yield from ticket.behind()
         else:
             # Those of the lanes before its own, or the one whose claims are not known, at which its lane stands still.
             for one in _unended(call.siblings):
@@ -85,9 +87,12 @@ def _waits_for_all(call: CallRecord) -> Iterator[CallRecord]:
                     yield one
 
 
-def _waits_for_one(call: CallRecord) -> list[CallRecord]:
-    """The calls that hold the slots of its batch, if all slots are held: one must end before this call can start."""
+def _waits_for_some(call: CallRecord) -> Iterator[tuple[list[CallRecord], float]]:
+    """Calls of which only so many may be left when this one starts: those before it in a capacity, and the slots'."""
     if call.status is not Status.QUEUED or call.state.holds is not Holds.TICKETS:
-        return []
+        return
+    for ticket in call.tickets:
+        yield from ticket.counts()
     holding = [one for one in call.siblings if one.state.holds is Holds.SLOT]
-    return holding if len(holding) >= call.siblings.limit else []
+    if len(holding) >= call.siblings.limit:
+        yield holding, call.siblings.limit - 1

@@ -2,7 +2,7 @@
 
 Rules.
     1. Claims that may be held together and have the same predecessors form a group; it lives until the last of its
-       tickets has ended.
+       tickets has ended.  Claims that take a place of one resource form one as readers do: to all others they write.
     2. A node remembers only what a newcomer must still wait for: the last writer and the readers since.  Waiting for
        these means waiting for all before them.
     3. A node that names nothing any more is removed.
@@ -80,7 +80,7 @@ _NONE: list[Any] = []
 
 
 class Group:
-    """Claims that are granted and end together: one writer, or readers with the same predecessors."""
+    """Claims that are granted and end together: one writer; or readers, or holders of places, of one past."""
 
     # Most groups are one writer that nothing else happens to, so the rest stands on the class.
 
@@ -104,8 +104,8 @@ class Group:
         self.serial = serial
         #: The tickets that hold this claim and have not ended.
         self.tickets: dict[Ticket, None] = {}
-        #: Whether another reader may still join: nothing has been ordered behind it.
-        self.open = claim.mode is READ
+        #: Whether another of its kind may still join: nothing has been ordered behind it.
+        self.open = claim.mode is READ or claim.slots is not None
         if claim.subtree:
             self.since = []
 
@@ -173,7 +173,11 @@ class ClaimTree:
         if not writes and node.reads is not None and node.reads.open:
             return node.reads, {}
         if node.write is not None:
-            wait[node.write] = None
+            if claim.slots is not None and node.write.open:
+                return node.write, {}
+            if claim.slots is None or node.write.claim.slots is None:
+                wait[node.write] = None
+            # Else what has closed that group stands between the two, and is waited for.
         if writes:
             if node.reads is not None:
                 wait[node.reads] = None

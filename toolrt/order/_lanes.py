@@ -172,7 +172,8 @@ class StateKeys:
                 if claim not in self._subtrees:
                     self._subtrees.append(claim)
             elif self._keys.get(claim.resource) is not WRITE:
-                self._keys[claim.resource] = claim.mode
+                # A place of a key keeps calls apart as a change of it does.
+                self._keys[claim.resource] = claim.mode if claim.slots is None else WRITE
         return True
 
     def _conflicts(self, claim: Claim) -> bool:

@@ -16,6 +16,7 @@ from toolrt.model import (
     Claim,
     FileChanged,
     Modifier,
+    Outcome,
     Progress,
     ResultReady,
     State,
@@ -122,6 +123,8 @@ class CallRecord:
     tickets: tuple[Ticket, ...] = ()
     #: How many of them are not granted yet.
     missing: int = 0
+    #: How it ends if it may not have what it claims: ERROR where another call disagrees with it on a capacity.
+    refused_as: Outcome = Outcome.INVALID
     #: Whether its failure stops the batch.
     stops: bool = False
     #: The scope it runs in, if something may have to cancel it alone.  It belongs to the shell.

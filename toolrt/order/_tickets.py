@@ -5,7 +5,9 @@ Rules.
     2. A ticket waits for every earlier ticket that it conflicts with, and for nothing else.
     3. A ticket waits for earlier tickets only, so no cycle can form and no deadlock is possible.
     4. A ticket that ends before its turn leaves as if it had never been there.
-    5. A ticket may be *open*: what it is to hold is not known before it is granted what it holds now.  Until its owner
+    5. A ticket that takes a place of a resource (`Claim.slots`) waits, besides, while as many tickets before it are
+       left as there are places: see `toolrt.order._capacity`.
+    6. A ticket may be *open*: what it is to hold is not known before it is granted what it holds now.  Until its owner
        has closed it, every later ticket waits outside the order, and enters behind what it holds in the end.
 
 Theory.  This is deterministic locking: the requests of a transaction enter the lock queues in a preset order
@@ -31,9 +33,15 @@ from weakref import WeakValueDictionary
 from toolrt import probe
 from toolrt.errors import InternalError
 from toolrt.model import READ, WRITE, Claim
+from toolrt.model._claim import two_capacities_text
+from toolrt.order._capacity import Capacity
 from toolrt.order._claim_tree import ClaimTree, Group, by_serial
 
 __all__ = ["ClaimTable", "Ticket", "enter_tables", "give_back", "leave_tables", "next_batch"]
+
+
+#: Of so many resources a table remembers how many places they have, at most.
+_SAID_MOST = 10_000
 
 
 class Ticket:
@@ -85,7 +93,15 @@ class Ticket:
                 probe.implied(resource, write)
 
     def waits_for(self) -> list[Any]:
-        """The owners of the tickets it waits for, each once, in the order they asked."""
+        """The owners of the tickets it waits for, each once, in the order they asked; then of those in its places."""
+        found = {id(owner): owner for owner in self.behind()}
+        for capacity in self._capacities:
+            for ticket in capacity.before(self)[: capacity.slots]:
+                found.setdefault(id(ticket.owner), ticket.owner)
+        return list(found.values())
+
+    def behind(self) -> list[Any]:
+        """The owners of the tickets that must all have ended before it is granted, each once."""
         found: dict[int, Any] = {}
         if self._outside is not None and self.table._open is not None:
             return [self.table._open.owner]
@@ -94,6 +110,18 @@ class Ticket:
                 for ticket in predecessor.tickets:
                     found.setdefault(id(ticket), ticket.owner)
         return list(found.values())
+
+    def counts(self) -> list[tuple[list[Any], int]]:
+        """How many of those before it may be left when it gets each place that it waits for.
+
+        Returns: for each place the owners before it, and that number.
+        """
+        before = [(capacity.before(self), capacity.slots - 1) for capacity in self._capacities]
+        return [([ticket.owner for ticket in tickets], most) for tickets, most in before if tickets]
+
+    @property
+    def _capacities(self) -> Sequence[Capacity[Ticket]]:
+        return self.table._counted.get(self, ())
 
 
 def _ticket_serial(ticket: Ticket) -> int:
@@ -128,6 +156,13 @@ class ClaimTable:
         #: Where the lanes of batches of one owner order themselves, while there are such batches.
         self._owners: WeakValueDictionary[Hashable, ClaimTable] = WeakValueDictionary()
         self._owned = 0
+        #: The places of resources, while a ticket has one; and for each ticket that takes some, whose they are.
+        self._capacities: dict[tuple[Any, ...], Capacity[Ticket]] = {}
+        self._counted: dict[Ticket, tuple[Capacity[Ticket], ...]] = {}
+        #: How many places each resource has, and who said so first, while batches are open: see `disagrees`.
+        self._said: dict[tuple[Any, ...], tuple[Claim, str]] = {}
+        #: Of a sub-batch: the resources of which the parent has one place to lend, however many there are.
+        self.one_place: frozenset[tuple[Any, ...]] = frozenset()
 
     def of_owner(self, owner: Hashable) -> ClaimTable:
         """The table in which the lanes of the batches of `owner` order themselves, as long as one refers to it."""
@@ -145,6 +180,33 @@ class ClaimTable:
         self._open = None
         self._outside = {}
         self._owners.clear()
+        self._capacities = {}
+        self._counted = {}
+        self._said = {}
+
+    def disagrees(self, claims: Sequence[Claim], who: str) -> str | None:
+        """Why a call may not have `claims`: they give a resource another number of places than a call before it.
+
+        The first call in the order says how many there are, until no batch is open.  One that is refused says nothing.
+
+        Args:
+            claims: its claims.
+            who: names the call.
+
+        Returns: None: they agree with all that was said.
+        """
+        mine: dict[tuple[Any, ...], tuple[Claim, str]] = {}
+        for claim in claims:
+            if claim.slots is None:
+                continue
+            other, said = self._said.get(claim.resource) or mine.setdefault(claim.resource, (claim, who))
+            if other.slots != claim.slots:
+                return two_capacities_text(claim, other, said)
+        for resource, (claim, _) in mine.items():
+            self._said[resource] = claim, who
+        while len(self._said) > _SAID_MOST:
+            del self._said[next(iter(self._said))]
+        return None
 
     @property
     def busy(self) -> bool:
@@ -158,9 +220,11 @@ class ClaimTable:
         if not self._tree.living:
             return False
         for claim in claims:
-            joined, wait = self._predecessors(claim, False)
+            joined, wait = self._predecessors(claim if claim.slots is None else _as_writer(claim, ()), False)
             if wait or (joined is not None and joined.predecessors):
                 return True
+            if claim.slots is not None and claim.resource in self._capacities:
+                return self._capacities[claim.resource].is_full
         return False
 
     def statistics(self) -> dict[str, int]:
@@ -209,6 +273,9 @@ class ClaimTable:
             del group.tickets[ticket]
             if not group.tickets:
                 self._tree.forget(group)
+        if ticket in self._counted:
+            # It had its places, and those behind it are outside the order: none of them waits for one.
+            self._leave_capacities(ticket)
         ticket.open = still_open
         self._enter(ticket, claims)
 
@@ -235,7 +302,7 @@ class ClaimTable:
         tree = self._tree
         if ticket.open:
             self._open = ticket
-        if len(claims) == 1 and not self._ghosts:
+        if len(claims) == 1 and not self._ghosts and claims[0].slots is None:
             # The same as below, for what is by far the most common.
             claim = claims[0]
             group, predecessors = tree.predecessors(claim, False)
@@ -259,9 +326,35 @@ class ClaimTable:
                 groups.append(group)
                 if group.predecessors:
                     ticket.missing += 1
+                if claim.slots is not None:
+                    self._take_place(ticket, claim)
             ticket._groups = tuple(groups)
         if probe.sink is not None:
             self._report(ticket)
+
+    def _take_place(self, ticket: Ticket, claim: Claim) -> None:
+        capacity = self._capacities.get(claim.resource)
+        if capacity is None:
+            slots = 1 if claim.resource in self.one_place else claim.slots
+            assert slots is not None
+            capacity = self._capacities[claim.resource] = Capacity(slots)
+        self._counted[ticket] = (*self._counted.get(ticket, ()), capacity)
+        if not capacity.enter(ticket):
+            ticket.missing += 1
+
+    def _leave_capacities(self, ticket: Ticket) -> list[Ticket]:
+        """Give the ticket's places to those that wait for them; gives those that lack nothing any more."""
+        ready = []
+        for capacity in self._counted.pop(ticket):
+            following = capacity.leave(ticket)
+            if following is not None:
+                following.missing -= 1
+                if following.missing == 0:
+                    ready.append(following)
+        for resource in [group.claim.resource for group in ticket._groups if group.claim.slots is not None]:
+            if self._capacities[resource].is_empty:
+                del self._capacities[resource]
+        return ready
 
     def release(self, tickets: Iterable[Ticket]) -> None:
         """Give several tickets back as one step: see `Ticket.release`.
@@ -274,6 +367,7 @@ class ClaimTable:
         """Take tickets out of the order; gives those that become ready, in the order they asked."""
         ended: list[Group] = []
         ghosts: list[Group] = []
+        ready: list[Ticket] = []
         tickets = tuple(tickets)
         known: set[Ticket] = set()
         for ticket in tickets:  # before any of them is taken out
@@ -282,6 +376,8 @@ class ClaimTable:
             known.add(ticket)
         for ticket in tickets:
             ticket.released = True
+            if self._counted and ticket in self._counted:
+                ready += self._leave_capacities(ticket)
             if ticket._outside is not None:
                 del self._outside[ticket]
                 ticket._outside = None
@@ -296,7 +392,6 @@ class ClaimTable:
                     ended.append(group)
             if probe.sink is not None:
                 self._report(ticket)
-        ready: list[Ticket] = []
         if ghosts:
             self._ghosts += len(ghosts)
             self._bypass(ghosts, ready)
@@ -455,6 +550,8 @@ def leave_tables(tables: Sequence[ClaimTable], run: object) -> None:
         holder, batches = table.tenure or (None, 0)
         if holder is run:
             table.tenure = (run, batches - 1) if batches > 1 else None
+            if batches <= 1:
+                table._said = {}  # the next batch may say anew how many places a resource has
 
 
 def give_back(tickets: Sequence[Ticket], order: Callable[[Any], int]) -> None:
@@ -474,8 +571,12 @@ def give_back(tickets: Sequence[Ticket], order: Callable[[Any], int]) -> None:
 def _reduced(claims: Sequence[Claim]) -> list[tuple[Claim, bool]]:
     """The claims without those another one covers, each with whether its group must not be shared.
 
-    A subtree reader that also writes below that subtree would wait for itself in a shared group.
+    A subtree reader that also writes below that subtree would wait for itself in a shared group.  A place of a resource
+    that the ticket claims as such, too, is no place: no other call may have one beside it.
     """
+    if any(claim.slots is not None for claim in claims):
+        plain = [claim for claim in claims if claim.slots is None]
+        claims = [claim if claim.slots is None else _as_writer(claim, plain) for claim in claims]
     strongest: dict[tuple[tuple[Any, ...], bool], Claim] = {}
     wide = False
     for claim in claims:
@@ -502,3 +603,9 @@ def _reduced(claims: Sequence[Claim]) -> list[tuple[Claim, bool]]:
     # Unshared readers enter first, so that the writes of the same ticket close them to newcomers.
     marked = [(claim, claim.subtree and claim.resource in unshared) for claim in kept]
     return sorted(marked, key=lambda pair: not pair[1])
+
+
+def _as_writer(claim: Claim, plain: Sequence[Claim]) -> Claim:
+    """A claim that takes a place, as the tree has it: to claims that take none it writes, whatever its mode."""
+    alone = any(claim.conflicts_with(one) for one in plain)
+    return Claim(claim.resource, WRITE, slots=None if alone else claim.slots)

@@ -241,7 +241,17 @@ class Lease:
         if table is None:
             name = f"{theirs.name} in {self.call.batch_id}#{self.call.call_index}"
             table = self._tables[theirs] = ClaimTable(name)
+            table.one_place = self._lent_places()
         return table
+
+    def _lent_places(self) -> frozenset[tuple[Any, ...]]:
+        """The resources of which the parent has one place: its children take turns there, whatever the capacity."""
+        held = self.call.claims if self.call.allowed is None else self.call.allowed
+        return frozenset(
+            claim.resource
+            for claim in held
+            if claim.slots is not None and not any(one.slots is None and one.covers(claim) for one in held)
+        )
 
     def refusal(self, wanted: Mapping[ClaimTable, tuple[Claim, ...]]) -> str | None:
         """Why a child may not have the claims `wanted`, by table; None if the parent covers them all."""

@@ -82,9 +82,10 @@ class ToolQuestions:
             claims = claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
         else:
             claims, call.asked, call.asks_again = call.asked, None, True
-        self.machine.admission.claimed(
-            lane, call, claims, None if self._lease is None else self._uncovered(lane, call, claims)
-        )
+        refusal = None if self._lease is None else self._uncovered(lane, call, claims)
+        tool: Any = call.tool
+        own = () if lane.shared or tool.claims is None else tool.claims_for(call.input, lane.bare)
+        self.machine.admission.claimed(lane, call, claims, refusal, own)
 
     def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
         """Keep what the call claims now."""

@@ -27,10 +27,13 @@ class DrawnClaim:
     parts: tuple[str | int, ...]
     #: Whether everything below the resource is meant too.
     subtree: bool
+    #: Of how many places the call takes one; None: it takes the resource as such.
+    slots: int | None = None
 
     def conflicts_with(self, other: DrawnClaim) -> bool:
         """Whether two calls with these claims must not overlap."""
-        if self.mode == other.mode == "read":
+        places = (self.slots is not None) + (other.slots is not None)
+        if places == 2 or (places == 0 and self.mode == other.mode == "read"):
             return False
         short, long = sorted((self, other), key=lambda claim: len(claim.parts))
         if short.parts == long.parts:
@@ -40,7 +43,8 @@ class DrawnClaim:
     def __str__(self) -> str:
         if not self.parts:
             return f"{self.mode} {'everything' if self.subtree else 'the root'}"
-        return f"{self.mode} {'/'.join(map(str, self.parts))}{'/**' if self.subtree else ''}"
+        places = "" if self.slots is None else f" (one of {self.slots:,})"
+        return f"{self.mode} {'/'.join(map(str, self.parts))}{'/**' if self.subtree else ''}{places}"
 
 
 def claims_of(call: DrawnCall) -> list[DrawnClaim | None]:
@@ -64,6 +68,10 @@ def held_back(mine: list[DrawnClaim | None], theirs: list[DrawnClaim | None]) ->
 
 def _claim(claim: Any) -> DrawnClaim | None:
     match claim:
-        case [("read" | "write") as mode, [*parts], bool() as subtree] if all(isinstance(p, str | int) for p in parts):
-            return DrawnClaim(mode, tuple(parts), subtree)
+        case [("read" | "write") as mode, [*parts], bool() as subtree, *rest] if all(
+            isinstance(part, str | int) for part in parts
+        ):
+            match rest:
+                case [] | [int()]:
+                    return DrawnClaim(mode, tuple(parts), subtree, *rest)
     return None

@@ -20,10 +20,12 @@ from toolrt.invariants.script import (
     Scripted,
     SeeState,
     Sleep,
+    TakePlace,
 )
 from toolrt.model import READ, WRITE, Claim, ResultReady, State
 from toolrt.model._update import StateMerged
 from toolrt.order import CallMove, CallRecord, ClaimTable, Machine, Status, _machine
+from toolrt.order._capacity import Capacity
 from toolrt.runtime import _run
 from toolrt.runtime._context import ToolContext
 from toolrt.runtime._reader import Cursor, Reader
@@ -206,6 +208,29 @@ def _no_limit(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
 def _all_write(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
     """READ claims are taken as if they were WRITE."""
     return take(self, [Claim(claim.resource, WRITE, claim.subtree) for claim in claims], *rest)
+
+
+@_declared.instead("one place more", "same_file_in_call_order", Capacity, "__init__").on(
+    Mix([Scripted([TakePlace("a", 2), Sleep(1)])] * 3)
+)
+def _one_place_more(init: Function, self: Capacity[Any], slots: int) -> None:
+    """A resource has one place more than its claims say."""
+    init(self, slots + 1)
+
+
+@_declared.instead("a place is all places", "no_needless_wait", ClaimTable, "take").on(
+    Mix([Scripted([TakePlace("a", 2), Sleep(1)])] * 2)
+)
+def _all_places(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest: Any) -> Any:
+    """A claim that takes a place is taken as one of the whole resource."""
+    return take(self, [Claim(claim.resource, claim.mode, claim.subtree) for claim in claims], *rest)
+
+
+@_declared.instead("capacities may differ", "same_as_oracle", ClaimTable, "disagrees").on(
+    Mix([Scripted([TakePlace("a", 2)]), Scripted([TakePlace("a", 3)])])
+)
+def _any_capacity(disagrees: Function, self: ClaimTable, *rest: Any) -> None:
+    """A call that gives a resource another number of places than one before it runs all the same."""
 
 
 @_declared.instead("slots to the last", "no_needless_wait", _machine, "heappop").on(

@@ -5,13 +5,13 @@ Law 4 compares versions only in a simulation: on a real disk others may write to
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import attrs
 
-from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded
+from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded, TicketTaken
 from toolrt.invariants.predicates._law import told
 from toolrt.invariants.predicates._serial import has_serial
 from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
@@ -41,9 +41,13 @@ class _FileHistory:
 
 @told(4, "same_file_in_call_order", "Mutations of one file happen in call_index order, and never overlap.")
 def same_file_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """A read sees exactly the mutations of lower calls of its batch; calls whose claims conflict run in call order."""
+    """A read sees exactly the mutations of lower calls of its batch; calls whose claims conflict run in call order.
+
+    So do calls that take a place of one resource: each starts while fewer before it are left than there are places.
+    """
     for batch in story.batches:
         yield from _in_order_of_claims(batch)
+        yield from _in_order_of_places(batch)
     files: dict[str, _FileHistory] = {}
     for event in story.events:
         if event.kind in _FILE_EVENTS:
@@ -74,6 +78,31 @@ def _in_order_of_claims(batch: BatchStory) -> Iterator[Breach]:
                     yield call.breach(f"{text} {what} that one", event)
             insort(started, call.index)
             running[call.index] = call
+
+
+def _in_order_of_places(batch: BatchStory) -> Iterator[Breach]:
+    """Calls that start while as many calls of lower index as there are places have one, or are to have it first."""
+    #: The calls that have a ticket for a place of each resource and have not ended.
+    left: dict[tuple[object, ...], list[int]] = {}
+    for event in batch.events:
+        if event.kind == TicketTaken.kind:
+            call = batch.calls[event.fields["call"]]
+            for claim in call.places:
+                insort(left.setdefault(claim.resource, []), call.index)
+        elif event.kind == CallEnded.kind:
+            for indices in left.values():
+                if event.fields["call"] in indices:
+                    indices.remove(event.fields["call"])
+        elif event.kind == CallStarted.kind:
+            call = batch.calls[event.fields["call"]]
+            for claim in call.places:
+                slots, before = call.places_for(claim), bisect_left(left.get(claim.resource, []), call.index)
+                if before >= slots:
+                    what = "/".join(map(str, claim.resource))
+                    text = (
+                        f"{what} has {slots} places for it: expected fewer calls before it that take one, got {before}"
+                    )
+                    yield call.breach(text, event)
 
 
 def _meets(one: CallStory, other: CallStory) -> bool:

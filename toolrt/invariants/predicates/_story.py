@@ -125,13 +125,29 @@ class CallStory:
                 self._claims = (EVERYTHING,)
             else:
                 self._claims = tuple(
-                    Claim(tuple(parts), Mode(mode), subtree)
+                    Claim(tuple(parts), Mode(mode), subtree, *slots)
                     for name in ("claims", "after")
-                    for mode, parts, subtree in self.ticket.fields.get(name, ())
+                    for mode, parts, subtree, *slots in self.ticket.fields.get(name, ())
                 )
                 if not self._claims and self.batch.parent is not None:
                     self._claims = (_PRESENT,)
         return self._claims
+
+    @property
+    def places(self) -> tuple[Claim, ...]:
+        """The places of resources that it takes; none of one that it claims as such, too."""
+        plain = [claim for claim in self.claims if claim.slots is None]
+        return tuple(
+            claim
+            for claim in self.claims
+            if claim.slots is not None and not any(claim.conflicts_with(one) for one in plain)
+        )
+
+    def places_for(self, claim: Claim) -> int:
+        """How many places of the claim's resource there are for it: one, where the call around it has one to lend."""
+        parent = self.batch.parent
+        lent = () if parent is None else parent.places
+        return 1 if any(one.resource == claim.resource for one in lent) else claim.slots or 1
 
     @property
     def placed(self) -> TraceEvent | None:

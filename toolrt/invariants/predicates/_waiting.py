@@ -15,7 +15,7 @@ Limits.  In a production run the law checks only the limit.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -183,15 +183,28 @@ class _Ends:
     """For every claim the place in the trace at which the last ticket that conflicts with it has ended.
 
     Per path and mode it keeps the latest end of the claims on exactly that path, of the subtree claims on it, and
-    of the claims below it.
+    of the claims below it; per resource, too, the ends of all that take a place of it.
     """
 
     def __init__(self) -> None:
         self._latest: dict[tuple[str, tuple[Any, ...], bool], int] = {}
+        #: The same for claims that take a place; those are no obstacle for each other.
+        self._of_places: dict[tuple[str, tuple[Any, ...], bool], int] = {}
+        self._ends: dict[tuple[Any, ...], list[int]] = {}
 
     def before(self, claim: Claim) -> int:
         """The end of everything older that conflicts with `claim`; -1 when there is nothing."""
-        path, latest = claim.resource, self._latest
+        if claim.slots is not None:
+            return self._before(Claim(claim.resource, WRITE), self._latest)
+        return max(self._before(claim, self._latest), self._before(claim, self._of_places))
+
+    def place(self, claim: Claim, slots: int) -> int:
+        """From where on fewer than `slots` older tickets that take a place of the claim's resource are left."""
+        ends = self._ends.get(claim.resource, [])
+        return ends[-slots] if len(ends) >= slots else -1
+
+    def _before(self, claim: Claim, latest: Mapping[tuple[str, tuple[Any, ...], bool], int]) -> int:
+        path = claim.resource
         modes = (True, False) if claim.mode is WRITE else (True,)
         found = -1
         for writes in modes:
@@ -204,13 +217,17 @@ class _Ends:
 
     def add(self, claim: Claim, ended: int) -> None:
         """Count a ticket's claim that ends at `ended`."""
+        latest = self._latest
+        if claim.slots is not None:
+            insort(self._ends.setdefault(claim.resource, []), ended)
+            claim, latest = Claim(claim.resource, WRITE), self._of_places
         path, writes = claim.resource, claim.mode is WRITE
         keys = [("at", path, writes), *(("below", path[:depth], writes) for depth in range(len(path)))]
         if claim.subtree:
             keys.append(("subtree", path, writes))
         for key in keys:
-            if ended > self._latest.get(key, -1):
-                self._latest[key] = ended
+            if ended > latest.get(key, -1):
+                latest[key] = ended
 
 
 def _ready_times(calls: list[CallStory]) -> dict[int, int]:
@@ -228,6 +245,9 @@ def _ready_times(calls: list[CallStory]) -> dict[int, int]:
             at = max(at, _seq(call.answered))
         for claim in call.claims:
             at = max(at, ends.before(claim))
+        places = call.places
+        for claim in places:
+            at = max(at, ends.place(claim, call.places_for(claim)))
         stoppers = control.setdefault(id(call.batch), [-1, -1])
         may_be_stopped = (
             not call.reads_only and call.batch.stops_from is not None and call.index > call.batch.stops_from
@@ -239,7 +259,8 @@ def _ready_times(calls: list[CallStory]) -> dict[int, int]:
         ready[id(call)] = at
         ended = _seq(call.ended)
         for claim in call.claims:
-            ends.add(claim, ended)
+            if claim.slots is None or claim in places:
+                ends.add(claim, ended)
         if call.stops or may_be_stopped:
             kind = 0 if call.stops else 1
             # One that may stop the batch lets later calls go when its result is known, too.
