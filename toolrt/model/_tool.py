@@ -41,6 +41,8 @@ from toolrt.model._state import State
 T = TypeVar("T")
 
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
+#: What a call answers that happened; False if nothing happened, None if that cannot be known.
+Landed = Callable[[list[Any]], Awaitable[str | bool | None]]
 #: What a tool's function is called with: its input as one value or as it is, and by name.
 Arguments = tuple[Any, Mapping[str, Any]]
 
@@ -110,11 +112,8 @@ class Tool:
     pure: bool = attrs.field(default=False, kw_only=True)
     #: Whether a call that may have happened, because the process ended while it ran, may simply run again.
     idempotent: bool = attrs.field(default=False, kw_only=True)
-    #: Tells of such a call whether it happened, from what it said it was about to do: what the call answers; False if
-    #: nothing happened, None if that cannot be known.  None: the tool cannot tell.
-    landed: Callable[[list[Any]], Awaitable[str | bool | None]] | None = attrs.field(
-        default=None, kw_only=True, repr=False
-    )
+    #: Tells of such a call whether it happened, from what it said it was about to do; None: the tool cannot tell.
+    landed: Landed | None = attrs.field(default=None, kw_only=True, repr=False)
     #: What `claims` looks at: it is asked when these claims are granted; None says that it looks at nothing that an
     #: earlier call may change.
     claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, converter=_by_field, kw_only=True)
@@ -141,6 +140,8 @@ class Tool:
             raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
         if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout <= sys.float_info.max):
             raise DefinitionRefused(f"{what}: timeout", "finite seconds above 0, or None", self.timeout)
+        if self.landed is not None and not callable(self.landed):
+            raise DefinitionRefused(f"{what}: landed", "an async function of what a call was about to do", self.landed)
         if not isinstance(self.idempotent, bool):
             raise DefinitionRefused(f"{what}: idempotent", "True or False", self.idempotent)
         if self.max_result is not None and not is_a_bound(self.max_result):
@@ -450,6 +451,7 @@ def tool(
     alone: bool = ...,
     pure: bool = ...,
     idempotent: bool = ...,
+    landed: Landed | None = ...,
     max_result: int | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
@@ -470,6 +472,7 @@ def tool(
     alone: bool = False,
     pure: bool = False,
     idempotent: bool = False,
+    landed: Landed | None = None,
     max_result: int | None = None,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
@@ -502,6 +505,9 @@ def tool(
             value of the state then runs again, on what the earlier calls of its lane leave, and is not refused.
         idempotent: whether its calls may run twice and leave what one run leaves.  A call during which the process
             ended runs again when its batch is resumed (`Runtime.resume`); without this it is INTERRUPTED then.
+        landed: an async function that tells of such a call whether it happened: it is given what the call said with
+            ``ctx.about_to``, in order, and gives the call's answer, False if nothing happened, or None if that cannot
+            be known.  A call that said nothing has done nothing.
         max_result: how many characters a result may have, 1 or more; None takes the runtime's default.  What is longer
             loses its middle, and says so: a tool that can answer page by page looks at ``ctx.max_result`` and says how
             to go on.
@@ -542,6 +548,7 @@ def tool(
             alone=alone,
             pure=pure,
             idempotent=idempotent,
+            landed=landed,
             max_result=max_result,
         )
 

@@ -234,6 +234,11 @@ class ToolContext:
         own: int | None = None if tool is None else tool.max_result
         return self._host.max_result if own is None else own
 
+    @property
+    def has_journal(self) -> bool:
+        """Whether the runtime keeps its batches in a journal, so that they are resumed after a crash."""
+        return self._call.siblings.journal is not None
+
     # Sub-batches
 
     @protected
@@ -398,6 +403,26 @@ class ToolContext:
             self._keep(event)
         if host.events:
             host.send(call, event)
+
+    @protected
+    def about_to(self, what: Any) -> None:
+        """Make durable what this call is about to do, where the runtime has a journal; else nothing happens.
+
+        If the process ends before the call has its result, ``Tool.landed`` is given all that was noted so, and tells
+        whether it happened.  May be called from any thread, and waits for the disk.
+
+        Args:
+            what: a value that the journal's codec carries.
+
+        Raises:
+            JournalFailed: it could not be written: do nothing.
+            TypeError: the codec does not carry `what`.
+
+        Checkpoint: never.
+        """
+        journal = self._call.siblings.journal
+        if journal is not None:
+            journal.front(self._call, what)
 
     @protected
     def changes_no_file(self) -> None:

@@ -96,6 +96,7 @@ def parallel_edit_tool(
         description=_DESCRIPTION.format(part=_SCRIPTED if edit is None else _INSTRUCTED),
         schema=_schema(edit is not None),
         owner=workspace,
+        idempotent=True,  # all that it does, its parts do, and each of them is looked at by itself
     )
 
 

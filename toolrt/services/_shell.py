@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import READ, WRITE, Claim, DirectoryChanged, Modifier, OutputChunk, State, Tool, ToolOutput
+from toolrt.model import READ, WRITE, Change, Claim, DirectoryChanged, Modifier, OutputChunk, State, Tool, ToolOutput
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._output import Captured
 from toolrt.services._processes import RealShell
@@ -204,7 +204,7 @@ class _Running:
             return await self._entered(".", state), command, ()
         directory = await self._entered(changed[0], state)
         working_dir = PurePosixPath(*directory) if directory else None
-        return directory, changed[1], (lambda state: state.replace(working_dir=working_dir),)
+        return directory, changed[1], (Change.call(_entered, working_dir),)
 
     async def _entered(self, path: str, state: State) -> Entry:
         identity = self.workspace.identify(path, state, Wanted.DIRECTORY)
@@ -217,6 +217,10 @@ class _Running:
         if identity.entry and (await self.workspace.disk.look(identity.entry)).kind is not Kind.DIRECTORY:
             raise FileProblem(identity.path, "a directory", "something else", "Nothing was run; name a directory.")
         return identity.entry
+
+
+def _entered(state: State, working_dir: PurePosixPath | None) -> State:
+    return state.replace(working_dir=working_dir)
 
 
 def _remembered(

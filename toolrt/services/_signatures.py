@@ -28,9 +28,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 
-from toolrt.model import State
+from toolrt.model import Change, State
 
 #: How many lines stand for a failure.
 _MOST = 5
@@ -69,28 +68,26 @@ def distinctive(output: str) -> tuple[str, ...]:
     return tuple(line for _, (_, line) in ranked[:_MOST])
 
 
-def remembering(output: str) -> Callable[[State], State]:
+def remembering(output: str) -> Change:
     """The modifier of a command that failed: the first one's lines are in the state."""
-    lines = distinctive(output)
-
-    def remember(state: State) -> State:
-        return state if state.error_signatures else state.replace(error_signatures=lines)
-
-    return remember
+    return Change.call(_remember, distinctive(output))
 
 
-def resolving(output: str) -> Callable[[State], State]:
+def _remember(state: State, lines: tuple[str, ...]) -> State:
+    return state if state.error_signatures else state.replace(error_signatures=lines)
+
+
+def resolving(output: str) -> Change:
     """The modifier of a command that succeeded: the hint is in the state if most lines are gone from `output`."""
-    said = frozenset(_compared(_shown(line)) for line in output.splitlines())
+    return Change.call(_resolve, frozenset(_compared(_shown(line)) for line in output.splitlines()))
 
-    def resolve(state: State) -> State:
-        signatures = state.error_signatures
-        gone = sum(1 for line in signatures if _compared(line) not in said)
-        if not signatures or HINT in state.hints or gone * _OF < len(signatures) * _GONE:
-            return state
-        return state.replace(hints=(*state.hints, HINT))
 
-    return resolve
+def _resolve(state: State, said: frozenset[str]) -> State:
+    signatures = state.error_signatures
+    gone = sum(1 for line in signatures if _compared(line) not in said)
+    if not signatures or HINT in state.hints or gone * _OF < len(signatures) * _GONE:
+        return state
+    return state.replace(hints=(*state.hints, HINT))
 
 
 def _shown(line: str) -> str:

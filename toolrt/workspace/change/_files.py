@@ -55,6 +55,7 @@ from toolrt.workspace.change._revision import (
     Mutation,
     MutationResult,
     Revised,
+    intended,
     note_change,
     origin_of,
     row_of,
@@ -171,6 +172,7 @@ class Revising:
         self.check(there)
         if self.row is None or self.removes:
             return None
+        intended(self._ctx, [self.row])
         self._token = self._store.begin([self.row], self.contents())
         return self.after
 
@@ -384,7 +386,12 @@ class Files:
                 await self._keep(ctx, identity, rows[-1])
                 told.landed = True
                 return
-            token = await in_thread(lambda: store.begin(rows, found.contents), blocks=store.blocks)
+
+            def begin() -> object:
+                intended(ctx, rows)
+                return store.begin(rows, found.contents)
+
+            token = await in_thread(begin, blocks=store.blocks)
             landed = False
             try:
                 if recursive and len(rows) > 1:
@@ -577,6 +584,8 @@ class Files:
     async def _carry_out(
         self, ctx: CallContext, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]
     ) -> list[ChangeRow]:
+        if getattr(ctx, "has_journal", False):
+            await in_thread(lambda: intended(ctx, rows), blocks=True)
         return await ChangeSet(self._disk, rows, contents, lambda row: self._changed(ctx, row)).carry_out(self._store)
 
     def _changed(self, ctx: CallContext, row: ChangeRow) -> None:

@@ -97,6 +97,12 @@ def note_change(ctx: CallContext, row: ChangeRow) -> None:
     note(FileChanged, row.path, change, target, directory)
 
 
+def intended(ctx: object, rows: Sequence[ChangeRow]) -> None:
+    """What the call is about to change is durable, where its batch has a journal; for any thread, and it may block."""
+    if getattr(ctx, "has_journal", False):
+        ctx.about_to([row.to_json() for row in rows])  # type: ignore[attr-defined]
+
+
 def noted(ctx: object, kind: type[Event], *values: Any) -> None:
     """Say that an event of this `kind`, made of `values`, happened, where the context hands such things on."""
     note = getattr(ctx, "note", None)

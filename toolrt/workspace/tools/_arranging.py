@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from toolrt.model import READ, WRITE, DirectoryChanged, ToolOutput
+from toolrt.model import READ, WRITE, Change, DirectoryChanged, State, ToolOutput
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._revision import CallContext, noted, noted_no_change
@@ -72,5 +72,9 @@ async def change_dir(workspace: FileAccess, ctx: CallContext, path: str) -> Tool
     noted_no_change(ctx)
     return ToolOutput(
         f"the working directory is {identity.path}",
-        modifiers=(lambda state: state.replace(working_dir=working_dir),),
+        modifiers=(Change.call(_entered, working_dir),),
     )
+
+
+def _entered(state: State, working_dir: PurePosixPath | None) -> State:
+    return state.replace(working_dir=working_dir)

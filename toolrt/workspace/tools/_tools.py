@@ -25,6 +25,7 @@ from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.text._text import Edit
 from toolrt.workspace.tools._arranging import change_dir, delete_path, make_dir, move_path
 from toolrt.workspace.tools._editing import edit_file, multi_edit, write_file
+from toolrt.workspace.tools._landed import landed
 from toolrt.workspace.tools._patching import apply_patch, claims_of_patch, names_in_patch
 from toolrt.workspace.tools._reading import list_dir, read_file
 
@@ -54,6 +55,11 @@ class _FileTool:
     def name(self) -> str:
         """What models call it by."""
         return self.function.__name__
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether it can tell after a crash whether its change is there."""
+        return not self.reads and not self.alone
 
 
 def _claiming(
@@ -111,12 +117,15 @@ def file_tools(workspace: FileAccess) -> list[Tool]:
 
 
 def _tool_of(kind: _FileTool, workspace: FileAccess) -> Tool:
-    return _prototype(kind).rebound(
+    tool = _prototype(kind).rebound(
         functools.partial(kind.function, workspace),
         claims=functools.partial(kind.claims, workspace),
         claims_after=functools.partial(kind.claims_after, workspace),
         owner=workspace,
     )
+    if kind.looks_back:
+        tool.landed = functools.partial(landed, workspace)
+    return tool
 
 
 @functools.cache
@@ -130,6 +139,7 @@ def _prototype(kind: _FileTool) -> Tool:
         "alone": kind.alone,
         "leaves_out": kind.leaves_out,
         "looks_again": True,
+        "idempotent": not kind.looks_back,
     }
     tool = Tool(name=kind.name, function=function, description=described, **fields)
     try:
