@@ -60,9 +60,34 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
-    """Draw the seed of this run, unless one is given: the workers of xdist get it as the option that it is."""
+    """Draw the seed of this run, unless one is given; the workers of xdist take that of the run."""
     if getattr(config.option, "hypothesis_seed", "not there") is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+        drawn = str(random.SystemRandom().randrange(2**32))
+        config.option.hypothesis_seed = getattr(config, "workerinput", {}).get("hypothesis_seed", drawn)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a worker of xdist the seed: it gets no options but those of the command line."""
+    node.workerinput["hypothesis_seed"] = getattr(node.config.option, "hypothesis_seed", None)
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Of a test that is marked `drawn`, keep so many cases; those that a person names are few already."""
+    if os.environ.get("HYPOTHESIS_PROFILE") == "full":
+        return
+    cases: dict[str, list[Any]] = {}
+    for item in items:
+        if item.get_closest_marker("drawn"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[Any] = set()
+    for name, found in cases.items():
+        (number,) = found[0].get_closest_marker("drawn").args
+        draw = random.Random(f"{getattr(config.option, 'hypothesis_seed', None)} {name}")
+        left_out |= {*draw.sample(found, max(0, len(found) - number))}
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=sorted(left_out, key=lambda item: item.nodeid))
 
 
 def pytest_report_header(config: Any) -> str | None:

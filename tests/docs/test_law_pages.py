@@ -104,6 +104,7 @@ def test_timeline_of_page_is_of_a_live_run(law: invariants.Law, text: str, drawn
     assert "\n!!" in kept
 
 
+@pytest.mark.drawn(5)
 def test_commands_of_page_run(text: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They end well; the one that asks a person is run without asking, and pytest runs its file already."""
     monkeypatch.chdir(tmp_path)

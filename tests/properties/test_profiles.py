@@ -19,7 +19,9 @@ def draw(numbers: list[int]) -> None:
 def test_every_run_draws_from_a_seed_of_its_own(pytestconfig: pytest.Config) -> None:
     """No profile draws the same for ever, and the seed is in the header and in the workers of xdist."""
     assert not settings.default.derandomize  # type: ignore[attr-defined]
-    assert pytestconfig.getoption("--hypothesis-seed") is not None
+    seed = pytestconfig.getoption("--hypothesis-seed")
+    assert seed is not None
+    assert getattr(pytestconfig, "workerinput", {"hypothesis_seed": seed})["hypothesis_seed"] == seed
 
 
 def test_same_seed_draws_the_same() -> None:

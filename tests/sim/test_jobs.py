@@ -27,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 # ---------------------------------------------------------------- the same as one job
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.process
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 @pytest.mark.parametrize(("name", "arguments"), [("lost_update", (3, 2)), ("dining", (3,)), ("bounded_buffer", (2, 2))])

@@ -26,6 +26,7 @@ _BOUNDED = [
 ]
 
 
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("name", _BOUNDED)
 def test_reduction_of_a_laws_program_misses_nothing(name: str) -> None:
     """It has every outcome that some schedule has, and what the oracle takes for one class ends in one way."""

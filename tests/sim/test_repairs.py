@@ -193,6 +193,7 @@ _NOT_WRITTEN = ("closed by the first that is done", "lost wake-up")
 _MENDED = PROGRAMS | {name: text for name, (_, text) in RACY.items() if name not in _NOT_WRITTEN}
 
 
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("name", _MENDED)
 def test_repair_that_is_proposed_first_mends_the_program_when_it_is_written(name: str, loaded: Any) -> None:
     """Explored as the failure was found; and again with the repair in its source at the lines that it names."""

@@ -19,6 +19,7 @@ from toolrt.teaching.litmus._verify import MOST
 LOST_UPDATE = LITMUS["lost_update_3x1"]
 
 
+@pytest.mark.drawn(60)
 @pytest.mark.parametrize("name", LITMUS)
 def test_program_is_as_stated(name: str) -> None:
     """Every outcome that is stated comes, no other does, and the counts are those stated.

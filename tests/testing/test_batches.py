@@ -70,6 +70,7 @@ def right_shop() -> Any:
     return shop(honest=True)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("number", range(8))
 def test_twenty_examples_find_the_tool_that_lies(number: int) -> None:
     with pytest.raises(testing.Wrong, match="timing decides"):

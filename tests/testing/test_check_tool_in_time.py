@@ -208,6 +208,7 @@ case.kept(ON_BOTH)(counter_tool(claims=on_the_count(WRITE)))
 case.broken("deterministic", "a function that makes it", inputs=ON_A)(counter_tool()())
 
 
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize(("made", "promise", "words", "inputs", "options"), case.cases)
 def test_tool_breaks_this_promise_and_no_other(
     made: Any, promise: str | None, words: tuple[str, ...], inputs: list[Any], options: dict[str, Any]

@@ -111,6 +111,7 @@ def require_one_ending(calls: tuple[Call, ...], fault: NoRoom | None = None) -> 
     assert len(endings) == 1, f"{calls}, {fault}: what comes out depends on timing:\n" + "\n".join(endings)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.parametrize("share", range(8))
@@ -162,6 +163,7 @@ FAILING = [
 ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("failing", "fault"), FAILING, ids=["write", "move", "make", "to another root"])
 @pytest.mark.parametrize("made", ["later/deep/x", "later/y"])
 def test_a_call_that_fails_takes_its_directory_from_nobody(failing: Call, fault: NoRoom | None, made: str) -> None:

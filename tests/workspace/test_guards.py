@@ -172,6 +172,7 @@ async def never(question: Question) -> Any:
     return True
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("seed", [None, *range(20 if FULL else 2)])
 @pytest.mark.parametrize("ask", [None, soon, never], ids=["unasked", "asked", "never answered"])
 @pytest.mark.parametrize("happening", [cancel_batch, cancel_scope, time_out])

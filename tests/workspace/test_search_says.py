@@ -127,6 +127,7 @@ def log(size: int, *, needle_at: int, line: bytes = b"2026-11-22 something ordin
     return line * before + b"the needle\n" + line * ((size - needle_at) // len(line))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("literal", [True, False])
 @pytest.mark.parametrize("at", [MIB - 5, 11 * MIB - 100])
 async def test_a_large_file_is_searched(planted: Any, at: int, literal: bool) -> None:
@@ -139,6 +140,7 @@ async def test_a_large_file_is_searched(planted: Any, at: int, literal: bool) ->
         assert answer == f"z/big.log:{number}: the needle"
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-be"])
 async def test_a_large_file_is_read_in_the_encoding_of_its_mark(planted: Any, encoding: str) -> None:
     """Characters and line ends that stand at the edge of a block are whole."""
