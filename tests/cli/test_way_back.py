@@ -49,6 +49,24 @@ def test_undo_refuses_where_somebody_else_changed_a_file(
     assert str(shop) not in ended.err
 
 
+def test_undo_lists_batches_and_shows_what_it_would_take_back(toolrt: Any, response: Path, shop: Path) -> None:
+    """Neither changes anything; one file and one call can be named, and a batch or --list has to be."""
+    ran = toolrt("run", response, "--workspace", shop)
+    batch, cart = batch_of(ran.out), (shop / "shop" / "cart.py").read_text()
+    listed = toolrt("undo", "--list", "--workspace", shop)
+    assert (listed.code, batch in listed.out, "shop/cart.py" in listed.out) == (0, True, True)
+    shown = toolrt("undo", batch, "--show", "--file", "shop/cart.py", "--workspace", shop)
+    assert shown.code == 0
+    assert shown.out.count("shop/cart.py changed\n--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ ") == 5
+    assert "CHANGES.md" not in shown.out
+    assert (shop / "shop" / "cart.py").read_text() == cart
+    undone = toolrt("undo", batch, "--file", "shop/cart.py", "--workspace", shop)
+    assert (undone.code, "CHANGES.md" in undone.out) == (0, False)
+    assert (shop / "shop" / "cart.py").read_text() != cart
+    assert toolrt("undo", "--workspace", shop).code == 2
+    assert toolrt("undo", batch, "--call", "99", "--workspace", shop).code == 1
+
+
 def test_undo_of_an_unknown_batch_is_refused(toolrt: Any, shop: Path) -> None:
     """It says so in one line."""
     ended = toolrt("undo", "run-0", "--workspace", shop)

@@ -340,6 +340,18 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> None:
     assert (root / "d" / "a").read_bytes() == b"\4" * 10_000
 
 
+@pytest.mark.parametrize(("seconds", "left"), [(None, 2), (3600.0, 2), (-1.0, 1)])
+def test_what_is_kept_goes_when_it_is_older_than_it_may_be(root: Path, seconds: float | None, left: int) -> None:
+    """It goes with the next removal that is kept, however much room there is; without an age it stays."""
+    shutil.rmtree(root / "d")
+    workspace = Workspace(root, limits=Limits(history_bytes=1000, kept_seconds=seconds))
+    for number in range(2):
+        (root / "d").mkdir()
+        (root / "d" / "a").write_bytes(bytes([number]) * 3_000)
+        assert outcomes(workspace, DELETE, batch=f"b{number}") == [Outcome.OK]
+    assert len([name for name in os.listdir(root) if is_own(name)]) == left
+
+
 def test_what_history_has_forgotten_goes_and_what_is_not_ours_stays(root: Path, tmp_path: Path) -> None:
     """A box whose history was deleted is gone with the next one that is kept; a planted one is left alone."""
     (root / ".toolrt-planted.kept" / "it").mkdir(parents=True)

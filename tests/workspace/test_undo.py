@@ -277,6 +277,35 @@ def test_random_batches_over_names_of_one_file_are_taken_back(steps: list[Step])
     trio.run(main)
 
 
+async def test_one_call_or_one_file_of_a_batch_is_taken_back(tree) -> None:
+    """A call that a later one built on is refused; a file is known by the names that the batch gave it."""
+    tree.put("a.txt", b"one")
+    workspace = tree.workspace
+    inputs = [
+        ("edit_file", {"path": "a.txt", "old": "one", "new": "two"}),
+        ("write_file", {"path": "b.txt", "content": "new"}),
+        ("edit_file", {"path": "a.txt", "old": "two", "new": "three"}),
+        ("move_path", {"source": "a.txt", "target": "c.txt"}),
+    ]
+    runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()))
+    done = await runtime.run([toolrt.ToolCall(str(n), *one) for n, one in enumerate(inputs)])
+    batch = done.batch_id
+    undo, changes = workspace.history.undo, workspace.history.changes
+    for refused in ({"call_index": 0}, {"call_index": 7}, {"path": "none.txt"}):
+        with pytest.raises(FileProblem, match=r"a\.txt|changes of what was named"):
+            await undo(batch, **refused)
+    assert workspace.snapshot() == {"b.txt": b"new", "c.txt": b"three"}
+    assert [change.call_index for change in await changes(batch)] == [0, 1, 2, 3]
+    assert [change.call_index for change in await changes(batch, path="c.txt")] == [0, 2, 3]
+    [created] = await changes(batch, call_index=1)
+    assert (created.action, await workspace.history.content(created.after)) == ("created", b"new")
+    one = await undo(batch, call_index=1)
+    assert workspace.snapshot() == {"c.txt": b"three"}
+    other = await undo(batch, path="c.txt")
+    assert workspace.snapshot() == {"a.txt": b"one"}
+    assert await workspace.history.batches() == (other.batch_id, one.batch_id, batch)
+
+
 async def test_undo_and_restore_name_what_they_made_anew(tree, hand: Hand) -> None:
     """A file that was deleted is another one when it is back; one that was changed is the same."""
     tree.put("a", "0")

@@ -7,8 +7,10 @@ too, so an undo can be undone.
 from __future__ import annotations
 
 import datetime
+import difflib
+import functools
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, TypeVar
 
 import trio
@@ -19,12 +21,16 @@ from toolrt.cli.experiment._options import Whole
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, as_options, roots_of
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, complain, forgiving, print_json
-from toolrt.workspace import FileProblem, Undone, Version, Workspace, shown_path
+from toolrt.errors import InputRefused
+from toolrt.workspace import FileProblem, History, Undone, Version, Workspace, shown_path
 
 T = TypeVar("T")
 
 #: Of what a batch changed so many paths are named.
 _NAMED = 8
+
+#: So many batches are listed.
+_LISTED = 50
 
 
 def history(
@@ -58,19 +64,80 @@ def history(
 
 
 def undo(
-    batch_id: Annotated[str, Parameter(help="The batch, as toolrt run and toolrt history print it.")],
+    batch_id: Annotated[str | None, Parameter(help="The batch, as toolrt run and toolrt history print it.")] = None,
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory it changed.")],
+    listed: Annotated[
+        bool, Parameter(name="--list", help="List the batches that changed files; change nothing.", negative=())
+    ] = False,
+    show: Annotated[
+        bool, Parameter(help="Print what would be taken back, as a diff; change nothing.", negative=())
+    ] = False,
+    call: Annotated[Whole | None, Parameter(help="Only what this call of the batch changed, from 0.")] = None,
+    file: Annotated[str | None, Parameter(help="Only what the batch did to this file.")] = None,
     mount: Mounts = (),
     keep_hard_links: KeepHardLinks = False,
 ) -> int:
-    """Put back exactly what a batch changed, all of it or nothing.
+    """Put back exactly what a batch changed, or one call of it, or what it did to one file: all of it or nothing.
 
-    The command refuses where another writer has changed one of those files since; then nothing is changed.
+    The command refuses where another writer, or another call, has changed one of those files since; then nothing is
+    changed.
     """
+    if (batch_id is None) is not listed:
+        raise InputRefused(
+            "toolrt undo", "expected a batch or --list, not both", "toolrt undo --list names the batches."
+        )
     files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
-    return _report(_done(files.history.undo, batch_id), files)
+    screen = Screen(forgiving(sys.stdout))
+    if batch_id is None:
+        trio.run(_list_batches, files.history, screen)
+        return Exit.OK
+    path = None if file is None else _given(file)
+    if show:
+        changes = _done(functools.partial(files.history.changes, call_index=call, path=path), batch_id)
+        if changes is None:
+            return Exit.FAILED
+        trio.run(_show_changes, files.history, screen, changes)
+        return Exit.OK
+    return _report(_done(functools.partial(files.history.undo, call_index=call, path=path), batch_id), files)
+
+
+async def _list_batches(known: History, screen: Screen) -> None:
+    """Print a line for each batch, the newest first."""
+    batches = await known.batches()
+    for batch_id in batches[:_LISTED]:
+        try:
+            changes = await known.changes(batch_id)
+        except FileProblem as problem:  # its id is that of two batches, or a part of it went
+            screen.say(on_one_line(str(problem), 500))
+            continue
+        paths = tuple(dict.fromkeys(change.path for change in changes))
+        screen.say(f"{_when(changes[-1])}  {on_one_line(batch_id, 100)}  {_named(paths)}")
+    if len(batches) > _LISTED:
+        screen.say(f"and {len(batches) - _LISTED:,} older")
+    if not batches:
+        screen.say("no batch that changed files is known")
+
+
+async def _show_changes(known: History, screen: Screen, changes: Sequence[Version]) -> None:
+    """Print the changes one after the other, as `diff -u` does."""
+    for change in changes:
+        screen.say(f"call {change.call_index}: {on_one_line(change.path, 200)} {on_one_line(change.action, 300)}")
+        before, after = await _lines(known, change.before), await _lines(known, change.after)
+        for line in difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}", lineterm=""):
+            screen.say(on_one_line(line, 500))
+
+
+async def _lines(known: History, digest: str | None) -> list[str]:
+    """The lines of a content; none where there is none, one that says so where it cannot be shown."""
+    content = None if digest is None else await known.content(digest)
+    if content is None:
+        return [] if digest is None else ["(no longer kept)"]
+    try:
+        return content.decode().splitlines()
+    except UnicodeDecodeError:
+        return [f"(no UTF-8: {len(content):,} bytes, SHA-256 {digest})"]
 
 
 def restore(

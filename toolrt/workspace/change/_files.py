@@ -416,11 +416,10 @@ class Files:
         Raises:
             FileProblem: it cannot be kept; nothing was removed.
         """
-        store, most = self._store, self._limits.kept_bytes
         try:
             async with self._keeping:
                 size = (await self._disk.survey(identity.entry, contents=False)).size
-                await make_room(self._disk, store, row.batch_id, row.path, size, most)
+                await make_room(self._disk, self._store, row.batch_id, row.path, size, self._limits)
                 kept = self._disk.kept_for(identity.entry)
                 before = None if row.before is None else attrs.evolve(row.before, digest=None)
                 removal = attrs.evolve(row, before=before, target=kept, target_key=kept)

@@ -1,9 +1,9 @@
 """Keeps removed files that are too large for history aside, within bounds.
 
 Rules.  A removal that fits into history is stored there.  Any other is kept aside by the disk (`Disk.keep`), and
-history records where, with device, inode number, digest and size.  The bytes kept aside are bounded: the oldest go for
-the newest, but never those of the same batch, which could not be undone then; such a removal is refused.  What history
-no longer lists goes, too, unless a living writer holds it.
+history records where, with device, inode number, digest and size.  The bytes kept aside are bounded, and their age may
+be: the oldest go for the newest, but never those of the same batch, which could not be undone then; such a removal is
+refused.  What history no longer lists goes, too, unless a living writer holds it.
 
 Theory.  A removal that is kept aside is the move of one entry.  So undo, redo and recovery treat it as a move.
 """
@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import Sequence
 
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._version import ChangeRow, ChangeStore
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
@@ -35,18 +36,19 @@ def fits_history(rows: Sequence[ChangeRow], contents: dict[bytes, bytes], most_r
     return True
 
 
-async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, size: int, most: int) -> None:
+async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, size: int, limits: Limits) -> None:
     """There is room to keep `size` bytes more; what is not needed any more is gone.
 
     Args:
         path: what is to be removed, as messages show it.
-        most: how many bytes may be kept.
+        limits: how many bytes may be kept, and for how long.
 
     Raises:
         FileProblem: there is no room; nothing was removed of what this batch can put back.
 
     Checkpoint: always.
     """
+    most = limits.kept_bytes
     if size > most:
         raise _too_large(path, size, most)
     unlisted = await in_thread(lambda: _unlisted(disk, store), blocks=store.blocks)
@@ -57,14 +59,15 @@ async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, si
     ]
     held = dict.fromkeys(row.target for row in kept)
     sizes = {row.target: row.before.size if row.before is not None else 0 for row in kept}
-    batches = {row.target: row.batch_id for row in kept}
-    going = [entry for entry in held if entry is not None and batches[entry] != batch_id]
+    latest = {row.target: row for row in kept}
+    going = [entry for entry in held if entry is not None and latest[entry].batch_id != batch_id]
+    since = 0 if limits.kept_seconds is None else disk.now_ns() - int(limits.kept_seconds * 1e9)
     total = size + sum(sizes.values())
     if total - sum(sizes[entry] for entry in going) > most:
         raise _too_large(path, size, most)
     for entry in going:
-        if total <= most:
-            break
+        if total <= most and latest[entry].time_ns >= since:
+            continue
         unlisted.append(entry)
         total -= sizes[entry]
     for entry in unlisted:

@@ -22,3 +22,6 @@ class Limits:
     history_bytes: int = 256 * 1024 * 1024
     #: Bytes of removed files and directories, too large for history, that are kept aside beside the workspace's files.
     kept_bytes: int = 4 * 1024 * 1024 * 1024
+    #: Seconds after which what is kept aside may go: it goes when the next removal is kept; None: it stays while there
+    #: is room.
+    kept_seconds: float | None = None

@@ -228,6 +228,9 @@ class ChangeStore(Protocol):
             FileProblem: it is not this session's, and two had one at one time; or it cannot be read any more.
         """
 
+    def batches(self) -> list[str]:
+        """The ids of the batches that it has changes of, the one with the newest change last."""
+
     def is_whole(self, batch_id: str) -> bool:
         """Whether nothing of what `rows_of_batch` gives was dropped."""
 

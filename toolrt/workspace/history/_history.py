@@ -138,6 +138,41 @@ class History:
         await trio.lowlevel.checkpoint()
         return _paths_of(await self._ask(lambda: self._store.rows_of_batch(batch_id)))
 
+    async def batches(self) -> tuple[str, ...]:
+        """The ids of the batches that changed files, as far as history knows of them; the newest first.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        return tuple(reversed(await self._ask(self._store.batches)))
+
+    async def changes(
+        self, batch_id: str, *, call_index: int | None = None, path: str | None = None
+    ) -> tuple[Version, ...]:
+        """The changes that a batch made, in call order, numbered from 1: what `undo` of the same arguments takes back.
+
+        Args:
+            batch_id: the batch, see `BatchOutcome.batch_id`.
+            call_index: only those of this call, counted from 0; None: of all calls.
+            path: only those of the file of this name, see `undo`; None: of all files.
+
+        Raises:
+            FileProblem: as `undo`.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        rows = await self._rows(batch_id, call_index, path)
+        return tuple(version_of(number, row, row.key) for number, row in enumerate(rows, 1))
+
+    async def content(self, digest: str) -> bytes | None:
+        """The content of a file, or the text of a link, whose `Version.before` or `after` is `digest`; None: not kept.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        return await self._content(bytes.fromhex(digest))
+
     async def restore(
         self, path: str, version: int, state: State | None = None, *, ctx: CallContext | None = None
     ) -> Undone:
@@ -218,21 +253,31 @@ class History:
     async def _rows_of(self, key: Entry) -> Sequence[ChangeRow]:
         return (await self._ask(lambda: self._store.rows_of_file(key)))[1]
 
-    async def undo(self, batch_id: str, *, ctx: CallContext | None = None) -> Undone:
+    async def undo(
+        self,
+        batch_id: str,
+        *,
+        call_index: int | None = None,
+        path: str | None = None,
+        ctx: CallContext | None = None,
+    ) -> Undone:
         """What the batch changed is as it was before it; or, where that cannot be, everything stays.
 
         Args:
+            call_index: only what this call of the batch changed, counted from 0; None: what any call did.
+            path: only what the batch did to the file of this name, relative to the workspace's root, and to what it was
+                before the batch moved it; None: all files.
             ctx: the call that does it, if one does; its claims must cover everything the batch changed.
 
         Raises:
-            FileProblem: the batch is not known, or a file is not as the batch left it, or what stood there is not
-                kept; names the files.  Nothing was changed.
+            FileProblem: the batch is not known, or a file is not as the batch left it (or the call, if one is named),
+                or what stood there is not kept; names the files.  Nothing was changed.
 
         Checkpoint: always.
         """
         await trio.lowlevel.checkpoint()
         for _ in range(_MOST_TRIES):
-            rows = await self._rows(batch_id)
+            rows = await self._rows(batch_id, call_index, path)
             left, claims = await self._needed(rows)
             if ctx is not None:
                 if not all(covers(ctx.claims, claim) for claim in claims):
@@ -246,7 +291,7 @@ class History:
             request = self._request("undo", claims)
             async with _Turn(self._claim_table, request):
                 left, needed = await self._needed(rows)
-                if await self._rows(batch_id) == rows and needed == claims:
+                if await self._rows(batch_id, call_index, path) == rows and needed == claims:
                     return await self._undo(request, rows, left)
         raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
 
@@ -290,7 +335,8 @@ class History:
     async def _content(self, digest: bytes) -> bytes | None:
         return await self._ask(lambda: self._store.content(digest))
 
-    async def _rows(self, batch_id: str) -> list[ChangeRow]:
+    async def _rows(self, batch_id: str, call_index: int | None, path: str | None) -> list[ChangeRow]:
+        """The changes of a batch, of one call or of one file; never none."""
         rows, whole = await self._ask(lambda: (self._store.rows_of_batch(batch_id), self._store.is_whole(batch_id)))
         if not rows:
             raise FileProblem(
@@ -303,6 +349,12 @@ class History:
                 "a part: history was full, and the batch's first versions went for later ones",
                 "Nothing was changed; restore single files, or raise Limits(versions=, history_bytes=).",
             )
+        if call_index is not None:
+            rows = [row for row in rows if row.call_index == call_index]
+        if path is not None:
+            rows = _of_file(rows, _key(self._meant(path, None, Wanted.ENTRY)))
+        if not rows:
+            raise FileProblem(f"undo {batch_id}", "changes of what was named", "none", "See Workspace.history.changes.")
         return rows
 
     def _claims(self, rows: Sequence[ChangeRow], left: NamesLeft) -> tuple[Claim, ...]:
@@ -357,6 +409,16 @@ class _Turn:
     async def __aexit__(self, *_: object) -> None:
         if self._ticket is not None:
             self._ticket.release()
+
+
+def _of_file(rows: Sequence[ChangeRow], key: Entry) -> list[ChangeRow]:
+    """Those of `rows` that changed the file that has `key` after them, by whatever name it went before."""
+    names, found = {key}, []
+    for row in reversed(rows):
+        if not names.isdisjoint((row.key, row.target_key)):
+            names.update(one for one in (row.key, row.target_key) if one is not None)
+            found.append(row)
+    return found[::-1]
 
 
 def _makes(row: ChangeRow) -> bool:

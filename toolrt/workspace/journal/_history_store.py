@@ -321,6 +321,14 @@ class HistoryStore:
         # Without rows of its own among them, the older ones are an earlier session's.
         return in_call_order([*(older if own or not newer else []), *newer])
 
+    def batches(self) -> list[str]:
+        """See `ChangeStore.batches`."""
+        nothing: list[str] = []
+        with self._turn():
+            older = self._asked(lambda index: index.batches(self._log.session), nothing)
+            newer = self._kept(lambda memory: memory.batches(), nothing)
+        return [*(one for one in older if one not in newer), *newer]
+
     def is_whole(self, batch_id: str) -> bool:
         """See `ChangeStore.is_whole`."""
         with self._turn():

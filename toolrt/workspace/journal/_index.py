@@ -267,6 +267,11 @@ class SegmentIndex:
             )
         return [change.row for change in changes]
 
+    def batches(self, session: str) -> list[str]:
+        """See `ChangeStore.batches`; `session` is the one that asks."""
+        found = {batch_id: self._batch(session, batch_id) for batch_id in self._by_batch}
+        return sorted((one for one in found if found[one]), key=lambda batch_id: found[batch_id][-1].order)
+
     def _batch(self, session: str, batch_id: str) -> list[_Change]:
         return [one for one in self._by_batch.get(batch_id, ()) if one.stands or one.session != session]
 

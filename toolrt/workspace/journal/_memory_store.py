@@ -119,6 +119,11 @@ class MemoryStore:
         probe.access(("files", "batch", batch_id), True)
         return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
 
+    def batches(self) -> list[str]:
+        """See `ChangeStore.batches`."""
+        probe.access(("files", "history"), True)
+        return sorted(self._by_batch, key=lambda batch_id: self._by_batch[batch_id][-1])
+
     def is_whole(self, batch_id: str) -> bool:
         """See `ChangeStore.is_whole`."""
         return self._used.get(batch_id, (0, 0))[0] == len(self._by_batch.get(batch_id, ()))
