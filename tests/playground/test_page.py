@@ -126,7 +126,11 @@ def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: 
 
     tab.locator("#repair").click()
     tab.get_by_role("button", name="Explore with `async with lock:`").click()
-    assert tab.locator("#verdict").inner_text().startswith("PASS: exhaustive(traces=4) with given atomic lines")
+    mended = tab.locator("#verdict").inner_text()
+    assert mended.startswith("PASS: exhaustive(traces=4) with given atomic lines")
+    tab.locator("#share").click()
+    tab.wait_for_selector("#link:not([hidden])")
+    mended_address = tab.locator("#address").input_value()
 
     _write(tab, _LOCKED)
     assert _explore(tab).startswith("PASS: exhaustive(")
@@ -139,6 +143,12 @@ def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: 
     assert fresh.locator("#verdict").inner_text() == "FAIL: this schedule, outcome: 1"
     fresh.frame_locator("#page").get_by_text("outcome: 1").first.wait_for()
     assert _explore(fresh) == "FAIL: exhaustive(traces=4)"
+    fresh.goto(mended_address)
+    fresh.get_by_text("async with lock:").wait_for()
+    assert _explore(fresh) == mended
+    fresh.locator("#unmend").click()
+    fresh.wait_for_selector("#explore:enabled")
+    assert fresh.locator("#verdict").inner_text() == "FAIL: exhaustive(traces=4)"
 
 
 def test_program_that_never_ends_is_stopped(opened: Opened) -> None:

@@ -75,6 +75,22 @@ def test_second_text_is_told_with_its_own_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("two forks", {"Atomic", "LockOrder"}), ("stolen_wakeup", {"Before", "Again"}), ("cleanup", {"Shielded"})],
+)
+def test_repair_is_a_world_that_a_link_can_hold(name: str, kinds: set[str]) -> None:
+    """Each repair, sent back as JSON to another session, gives its verdict and its outcomes again."""
+    source = _POINTS[name].source
+    session = PlaygroundSession()
+    _answer(session, kind="explore", source=source)
+    repairs = _answer(session, kind="repairs", source=source)["repairs"]
+    assert {one["given"][0]["kind"] for one in repairs} == kinds
+    for one in repairs:
+        again = _answer(PlaygroundSession(), kind="explore", source=source, given=one["given"])
+        assert (again["text"], again["outcomes"]) == (one["text"], one["outcomes"])
+
+
+@pytest.mark.parametrize(
     ("source", "told"),
     [
         ("def program(:", "SyntaxError"),

@@ -25,14 +25,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
+
+import attrs
 
 import toolrt
 from toolrt import sim, view
 from toolrt.errors import MisuseError, ToolrtError
 from toolrt.interop import read_response
 from toolrt.sim.exploring._judge import judge
+from toolrt.sim.programs.given._constraints import CodeLine, Constraint
 from toolrt.teaching.litmus import Litmus
 from toolrt.teaching.play import Game
 from toolrt.trace import stable_text
@@ -56,6 +59,9 @@ _STRATEGIES: Mapping[str, Callable[[int], sim.Strategy]] = {
     "schedules": lambda most: sim.Exhaustive(),
     "sample": lambda most: sim.Portfolio(most),
 }
+
+
+_CONSTRAINTS = {kind.__name__: kind for kind in get_args(Constraint)}
 
 
 class PlaygroundSession:
@@ -96,13 +102,15 @@ class PlaygroundSession:
 
     def _explore(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
         printed, own, explore = io.StringIO(), list[sim.Report](), sim.explore
+        file = _written(asked["source"])
+        given = {"given": constraints} if (constraints := _constraints(asked, file)) else {}
 
         def noted(*arguments: Any, **settings: Any) -> sim.Report:
-            own.append(explore(*arguments, **settings))
+            own.append(explore(*arguments, **settings | given))
             return own[-1]
 
         with contextlib.redirect_stdout(printed), mock.patch.object(sim, "explore", noted):
-            module = _loaded(asked["source"])
+            module = _loaded(file)
         if not own and printed.getvalue() and not hasattr(module, "program"):
             return {"verdict": "", "text": "It explored nothing.", "outcomes": [], "printed": printed.getvalue()}
         report = own[-1] if own else _explored(*_program_in(module, asked), asked, tell)
@@ -116,7 +124,7 @@ class PlaygroundSession:
         return found | {"page": view.show(sim.run(program, details=True, **settings), names=["passes"]).html}
 
     def _replay(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        program, check, settings = _program_in(_loaded(asked["source"]), asked)
+        program, check, settings = _program_in(_loaded(_written(asked["source"])), asked)
         execution = sim.replay(program, asked["schedule"], details=True, **settings)
         judged = judge(execution, check)
         verdict = "fail" if judged.failed else "inconclusive" if judged.undecided else "pass"
@@ -136,13 +144,17 @@ class PlaygroundSession:
         tell("looking for repairs, each explored as the failure was found")
         return {
             "repairs": [
-                _report(one.report) | {"repair": str(one), "lost": list(one.lost), "may_overfit": one.may_overfit}
+                _report(one.report)
+                | {"repair": str(one), "lost": list(one.lost), "may_overfit": one.may_overfit}
+                | {"given": [*(asked.get("given") or ()), _told_constraint(one.constraint)]}
                 for one in self._failure.repairs()
             ]
         }
 
     def _play(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        program, check, settings = _program_in(_loaded(asked["source"]), asked)
+        # As it is: what a constraint holds back is no choice of the player.
+        program, check, settings = _program_in(_loaded(_written(asked["source"])), {**asked, "given": None})
+        del settings["given"]
         tell("running the schedules to be played")
 
         def read(execution: sim.Execution) -> str:
@@ -171,7 +183,7 @@ class PlaygroundSession:
         return {"page": view.play(_PlayedTree(tree)).html}
 
     def _batch(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
-        module = _loaded(asked["source"])
+        module = _loaded(_written(asked["source"]))
         if not hasattr(module, "tools") or not hasattr(module, "response"):
             raise MisuseError("a batch needs `tools`, a list of tools, and `response`, what a model answered")
         seconds: dict[str, float] = getattr(module, "seconds", {})
@@ -249,10 +261,9 @@ def _written(source: str) -> Path:
     return file
 
 
-def _loaded(source: str) -> ModuleType:
+def _loaded(file: Path) -> ModuleType:
     """Run a text as the module ``program``."""
-    file = _written(source)
-    code = compile(source, str(file), "exec")
+    code = compile(file.read_text(encoding="utf-8"), str(file), "exec")
     spec = importlib.util.spec_from_file_location("program", file)
     assert spec is not None
     module = sys.modules["program"] = importlib.util.module_from_spec(spec)
@@ -265,8 +276,32 @@ def _program_in(module: ModuleType, asked: Mapping[str, Any]) -> tuple[Any, Any,
     program = getattr(module, "program", None)
     if program is None:
         raise MisuseError("there is no program: write `async def program():`")
-    settings = {"order": asked.get("order", "any"), "track": bool(asked.get("track", False))}
+    settings = {
+        "order": asked.get("order", "any"),
+        "track": bool(asked.get("track", False)),
+        "given": _constraints(asked, Path(str(module.__file__))),
+    }
     return program, getattr(module, "check", None), settings
+
+
+def _told_constraint(constraint: Constraint) -> Answer:
+    """Give a constraint as JSON, for a link: its lines are those of the editor, in whatever file they are."""
+    kept = attrs.asdict(constraint, filter=lambda field, _: field.name != "file")
+    return {"kind": type(constraint).__name__, **kept}
+
+
+def _constraints(asked: Mapping[str, Any], file: Path) -> list[Constraint]:
+    """Give the constraints of a question, on the lines of `file`; most questions have none."""
+
+    def placed(told: Any) -> Any:
+        if isinstance(told, Mapping):
+            return CodeLine(str(file), **told)
+        return tuple(map(placed, told)) if isinstance(told, list) else told
+
+    return [
+        _CONSTRAINTS[told["kind"]](**{name: placed(value) for name, value in told.items() if name != "kind"})
+        for told in asked.get("given") or ()
+    ]
 
 
 def _explored(program: Any, check: Any, settings: dict[str, Any], asked: Mapping[str, Any], tell: Tell) -> sim.Report:

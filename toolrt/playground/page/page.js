@@ -5,13 +5,17 @@ import { save } from "./progress.js";
 import { Workers } from "./workers.js";
 
 const at = (id) => document.getElementById(id);
-const editor = editorIn(at("editor"), () => at("link").hidden = true);
+const editor = editorIn(at("editor"), () => {
+  at("link").hidden = true;
+  mend(null);
+});
 const asks = ["explore", "play", "batch", "replay", "repair"];
 
 let kind = "program";
 let programs = [];
 let shared = null; // the schedule of the link that this page was opened with
 let schedule = null; // the failing schedule that was found last
+let repair = null; // what the program is explored with: constraints, and how to write them
 let test = "";
 let seconds = {};
 
@@ -26,7 +30,16 @@ function settings() {
     most: Number(at("most").value),
     order: at("order").value,
     track: at("track").checked,
+    given: repair?.given ?? [],
+    repair: repair?.text ?? "",
   };
+}
+
+// Explores as if the program had a repair, until its text is another one; null: as it is.
+function mend(found) {
+  repair = found;
+  at("given").hidden = found === null;
+  at("given-text").textContent = found?.text ?? "";
 }
 
 function restore(state) {
@@ -37,6 +50,7 @@ function restore(state) {
   seconds = state.seconds ?? {};
   shared = state.schedule ?? null;
   schedule = null;
+  mend(state.given?.length ? { given: state.given, text: String(state.repair) } : null);
   at("replay").hidden = shared === null;
   for (const part of document.querySelectorAll(".for-program")) part.hidden = kind === "batch";
   for (const part of document.querySelectorAll(".for-batch")) part.hidden = kind !== "batch";
@@ -146,14 +160,17 @@ function showRepairs(answer) {
   at("next").hidden = false;
   at("repairs").hidden = false;
   at("repairs").append(
-    ...answer.repairs.map((repair) => {
+    ...answer.repairs.map((found) => {
       const line = document.createElement("li");
-      const button = Object.assign(document.createElement("button"), { textContent: `Explore with ${repair.repair}` });
+      const button = Object.assign(document.createElement("button"), { textContent: `Explore with ${found.repair}` });
       button.addEventListener("click", () => {
-        verdict(repair);
-        table(["outcome", "executions"], repair.outcomes);
-        const lost = repair.lost.length ? `\nNo longer comes: ${repair.lost.join(", ")}.` : "";
-        text("told", repair.text + lost + (repair.may_overfit ? "\nIt may fit this failure alone." : ""));
+        verdict(found);
+        table(["outcome", "executions"], found.outcomes);
+        const lost = found.lost.length ? `\nNo longer comes: ${found.lost.join(", ")}.` : "";
+        text("told", found.text + lost + (found.may_overfit ? "\nIt may fit this failure alone." : ""));
+        mend({ given: found.given, text: found.repair });
+        schedule = shared = null;
+        at("link").hidden = true;
       });
       line.append(button);
       return line;
@@ -201,6 +218,10 @@ at("play").addEventListener("click", () => ask({ kind: "play" }, (answer) => pag
 at("batch").addEventListener("click", () => ask({ kind: "batch" }, showBatch));
 at("replay").addEventListener("click", () => ask({ kind: "replay", schedule: shared }, showReplay));
 at("repair").addEventListener("click", () => ask({ kind: "repairs" }, showRepairs));
+at("unmend").addEventListener("click", () => {
+  mend(null);
+  at("explore").click();
+});
 at("programs").addEventListener("change", () => begin(at("programs").value));
 at("stop").addEventListener("click", () => {
   workers.stop();
@@ -232,10 +253,13 @@ for (const group of new Set(programs.map((one) => one.group))) {
   at("programs").append(made);
 }
 begin(programs[0].name);
-const linked = await stateIn(location.hash);
-if (linked) {
+async function open() {
+  const linked = await stateIn(location.hash);
+  if (!linked) return;
   at("story").textContent = "This program came with the link.";
   restore(linked);
-  busy(false);
+  clear();
 }
+addEventListener("hashchange", open);
+await open();
 navigator.serviceWorker?.register("service.js").catch(() => {});
