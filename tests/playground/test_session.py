@@ -134,7 +134,10 @@ def test_pages_of_the_explorer_offer_what_can_be_tried() -> None:
     ("name", "source"),
     [one for number, one in enumerate(_examples()) if _profile.FULL or one[0] in _SEEN or number % 8 == 0],
 )
-def test_example_of_a_page_can_be_tried(name: str, source: str) -> None:
+def test_example_of_a_page_can_be_tried(
+    name: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a page offers to be tried is explored as the link has it."""
+    monkeypatch.chdir(tmp_path)  # some save a page
     told = _answer(PlaygroundSession(), kind="explore", source=source)
     assert told.get("verdict") in ({"fail"} if name in _SEEN else {"pass", "fail"}), told
