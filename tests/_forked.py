@@ -23,7 +23,7 @@ __all__ = ["forked", "pipe", "ran"]
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
-        *("toolrt.workspace", "tests.workspace._killed", "tests.workspace._killed_call"),
+        *("toolrt.workspace", "tests.workspace._killed", "tests.workspace._killed_call", "tests.store._killed"),
         # What `ran` runs; pytest rewrites the assertions of its plugins, so they are not imported before it is.
         *("pytest", "hypothesis.stateful", "toolrt.testing._explored", "toolrt.testing._strategies"),
     ]

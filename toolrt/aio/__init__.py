@@ -3,7 +3,7 @@
 A guest Trio run inside the event loop, in its own thread, runs the batches: see `toolrt.aio._guest`.
 """
 
-from toolrt.aio._batch import AsyncioBatch, call, open_batch, run
+from toolrt.aio._batch import AsyncioBatch, call, open_batch, resume, run
 from toolrt.aio._bridge import on_loop, tool
 from toolrt.aio._guest import close
 from toolrt.aio._order import BehindApproval, CallOrder, PlacedCall
@@ -17,6 +17,7 @@ __all__ = [
     "close",
     "on_loop",
     "open_batch",
+    "resume",
     "run",
     "tool",
 ]

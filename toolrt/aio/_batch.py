@@ -18,13 +18,18 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import BatchOutcome, State, ToolCall, Update
 from toolrt.runtime import Batch, Runtime, ToolContext
 
-__all__ = ["AsyncioBatch", "call", "open_batch", "run"]
+__all__ = ["AsyncioBatch", "call", "open_batch", "resume", "run"]
 
 T = TypeVar("T")
 
 
 async def run(
-    runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None, *, owner: Hashable | None = None
+    runtime: Runtime,
+    calls: Sequence[ToolCall],
+    state: State | None = None,
+    *,
+    batch_id: str | None = None,
+    owner: Hashable | None = None,
 ) -> BatchOutcome:
     """Run `calls` as one batch from asyncio, and give one result for each, in call order, and the state they leave.
 
@@ -32,6 +37,7 @@ async def run(
         runtime: whose tools, lanes and limit are used; one runtime serves any number of tasks at once.
         calls: of one model response, in call order.
         state: the state the first lane starts from; the empty one by default.
+        batch_id: names the batch: see `Runtime.run`.
         owner: whose batch it is: see `Runtime.run`.
 
     Raises:
@@ -40,6 +46,7 @@ async def run(
         MisuseError: no asyncio event loop runs here; nothing was run.
         BatchClosed: a batch of another thread is open on the same claim table; nothing was run.
         DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
+        JournalRefused, JournalFailed: as `Runtime.run`.
 
     Checkpoint: always.
 
@@ -52,7 +59,34 @@ async def run(
     _checked(runtime, Runtime)
     guest = here()
     await guest.begin()
-    return await guest.run(functools.partial(for_asyncio(runtime).run, calls, state, owner=owner))
+    run = functools.partial(for_asyncio(runtime).run, calls, state, batch_id=batch_id, owner=owner)
+    return await guest.run(run)
+
+
+async def resume(runtime: Runtime, batch_id: str) -> BatchOutcome:
+    """Go on from asyncio with a batch that was stopped, and give its outcome: see `Runtime.resume`.
+
+    Args:
+        runtime: one with a journal.
+        batch_id: the batch, as `run` was given it.
+
+    Raises:
+        asyncio.CancelledError: the task was cancelled; the batch can be resumed once more.
+        MisuseError: no asyncio event loop runs here; nothing was run.
+        JournalRefused, JournalFailed, DefinitionRefused: as `Runtime.resume`.
+
+    Checkpoint: always.
+
+    Ordering: as `Runtime.run`.
+
+    Example::
+
+        done = await toolrt.aio.resume(runtime, "conversation-7/turn-3")
+    """
+    _checked(runtime, Runtime)
+    guest = here()
+    await guest.begin()
+    return await guest.run(functools.partial(for_asyncio(runtime).resume, batch_id))
 
 
 async def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
