@@ -75,7 +75,10 @@ def check_cancelled() -> None:
     Raises:
         BaseException: it was cancelled; let it through, and leave nothing behind.
     """
-    if _doing.operation.raise_cancel is not None:
+    operation = getattr(_doing, "operation", None)
+    if operation is None:  # a thread of Trio's
+        trio.from_thread.check_cancelled()
+    elif operation.raise_cancel is not None:
         raise _CancelledOperation
 
 

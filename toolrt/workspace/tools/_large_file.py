@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable
 from functools import partial
 
 import attrs
-import trio
 
-from toolrt import probe
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._held import FileAccess
-from toolrt.workspace.change._mutation import SIZE_LIMIT, os_errors
+from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread, os_errors
 from toolrt.workspace.disk._disk import Snapshot
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
@@ -63,13 +60,13 @@ class LargeFile:
             block = await self._block(at, _BLOCK)
             if not block:
                 raise await self._too_far(first)
-            count, end = await _aside(partial(_skipped, block, first - line))
+            count, end = await in_thread(partial(_skipped, block, first - line))
             line, at = line + count, at + (end if line + count == first else len(block))
         found = b""
         while len(found) <= self._bytes and (block := await self._block(at, _BLOCK)):
             found, at = found + block, at + len(block)
             if limit is not None:
-                count, end = await _aside(partial(_skipped, found, limit))
+                count, end = await in_thread(partial(_skipped, found, limit))
                 if count == limit:
                     return self._text(found[:end])
         if not found and first > 1:
@@ -107,7 +104,7 @@ class LargeFile:
         """
         at, ends, last = 0, 0, b"\n"
         while block := await self._block(at, _BLOCK):
-            ends += (await _aside(partial(_skipped, block, None)))[0]
+            ends += (await in_thread(partial(_skipped, block, None)))[0]
             at, last = at + len(block), block[-1:]
         return ends + (last not in b"\r\n")
 
@@ -173,7 +170,3 @@ def _skipped(block: bytes, most: int | None) -> tuple[int, int]:
         if number == most:
             return most, end.end()
     return ends, len(block)
-
-
-async def _aside(work: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-    return work() if probe.threads_inline else await trio.to_thread.run_sync(work)
