@@ -8,6 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolrt import State
 from toolrt.errors import DefinitionRefused
@@ -20,6 +22,35 @@ def test_state_set_gives_a_new_one() -> None:
     after = before.set("a", 2).set("b", 3)
     assert before == State({"a": 1})
     assert after == State({"b": 3, "a": 2})
+
+
+_KEYS = st.sampled_from([f"key {number}" for number in range(0, 400, 3)])
+
+
+@given(
+    size=st.sampled_from([0, 60, 64, 100, 300]),
+    changes=st.lists(st.one_of(_KEYS, st.dictionaries(_KEYS, st.integers(), max_size=20)), max_size=40),
+)
+def test_every_version_of_a_state_is_as_a_dict_was(size: int, changes: list[str | dict[str, int]]) -> None:
+    """Content, number and order of the keys, also of those that later ones were made of; a key alone is deleted."""
+    model: dict[str, Any] = {f"key {number}": number for number in range(size)}
+    state, versions = State(model), [(State(model), dict(model))]
+    for change in changes:
+        if isinstance(change, dict):
+            state, model = state.update(change), {**model, **change}
+        elif change in model:
+            state = state.delete(change)
+            model = {key: value for key, value in model.items() if key != change}
+        else:
+            state, model = state.set(change, -1), {**model, change: -1}
+        versions.append((state, dict(model)))
+    for seen, wanted in versions:
+        assert list(seen.items()) == list(wanted.items())
+        assert len(seen) == len(wanted)
+        assert seen == State(wanted)
+        assert pickle.loads(pickle.dumps(seen)) == copy.deepcopy(seen) == seen
+        assert repr(seen) == repr(State(wanted))
+    assert state.to_json() == State(model).to_json()
 
 
 def test_state_does_not_change_in_place() -> None:

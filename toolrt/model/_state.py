@@ -12,6 +12,7 @@ from typing import Any
 
 from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
+from toolrt.model._overlay import changed
 
 #: A working directory as callers give it; None is the workspace's own.
 WorkingDir = PurePath | str | None
@@ -32,6 +33,12 @@ def _checked_budget(value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise DefinitionRefused("State.context_budget", "a number of tokens, 0 or more, or None", value)
+
+
+def _check_keys(values: Mapping[Any, Any]) -> None:
+    for key in values:
+        if not isinstance(key, str):
+            raise DefinitionRefused("a State's key", "a string", key)
 
 
 def _checked_texts(field: str, value: object) -> tuple[str, ...]:
@@ -59,7 +66,7 @@ class State(Mapping[str, Any]):
 
     __slots__ = ("_values", "context_budget", "error_signatures", "hints", "working_dir")
 
-    _values: dict[str, Any]
+    _values: Mapping[str, Any]
     working_dir: PurePath | None
     context_budget: int | None
     error_signatures: tuple[str, ...]
@@ -80,9 +87,7 @@ class State(Mapping[str, Any]):
             values = {}
         if not isinstance(values, Mapping):
             raise DefinitionRefused("State", "a mapping", values)
-        for key in values:
-            if not isinstance(key, str):
-                raise DefinitionRefused("a State's key", "a string", key)
+        _check_keys(values)
         write = object.__setattr__
         write(self, "_values", dict(values))
         write(self, "working_dir", _checked_working_dir(working_dir))
@@ -97,7 +102,7 @@ class State(Mapping[str, Any]):
         raise AttributeError("a State never changes: use delete(key) for a new one")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._values, {field: getattr(self, field) for field in FIELDS})
+        return _restored, (dict(self._values), {field: getattr(self, field) for field in FIELDS})
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -120,7 +125,7 @@ class State(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        parts = [repr(self._values)] if self._values else []
+        parts = [repr(dict(self._values))] if self._values else []
         defaults = State._empty()
         for field in FIELDS:
             value = getattr(self, field)
@@ -144,7 +149,9 @@ class State(Mapping[str, Any]):
         """
         if not isinstance(values, Mapping):
             raise DefinitionRefused("State.update", "a mapping of keys to values", values)
-        return self._with({**self._values, **values})
+        values = dict(values)
+        _check_keys(values)
+        return self._with(changed(self._values, values))
 
     def delete(self, key: str) -> State:
         """A state without `key`.
@@ -165,11 +172,16 @@ class State(Mapping[str, Any]):
         for name in fields:
             if name not in FIELDS:
                 raise DefinitionRefused("State.replace", f"one of {', '.join(FIELDS)}", name)
-        return self._with(self._values, **fields)
-
-    def _with(self, values: Mapping[str, Any], **fields: Any) -> State:
         kept = {field: getattr(self, field) for field in FIELDS}
-        return State(values, **(kept | fields))
+        return State(**(kept | fields))._with(self._values) if fields else self
+
+    def _with(self, values: Mapping[str, Any]) -> State:
+        """The same fields beside a mapping that no code changes any more."""
+        state = object.__new__(State)
+        object.__setattr__(state, "_values", values)
+        for field in FIELDS:
+            object.__setattr__(state, field, getattr(self, field))
+        return state
 
     def to_json(self) -> dict[str, Any]:
         """The state as a JSON object; the fields stand beside the mapping, under ``"fields"``."""
