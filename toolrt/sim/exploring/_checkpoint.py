@@ -33,6 +33,7 @@ from toolrt.sim.strategies.dpor._node import Move, Node, Prefix
 from toolrt.sim.strategies.dpor._spread import SpreadSearch
 from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
 from toolrt.sim.strategies.dpor._tree import ExecutionTree
+from toolrt.sim.strategies.dpor._unordered import UnorderedPairs
 
 __all__ = ["Checkpoint", "CheckpointState"]
 
@@ -67,6 +68,7 @@ _OF_DPOR = (
     CurrentExecution,
     ExecutionTree,
     BranchPoint,
+    UnorderedPairs,
 )
 _NAMES = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_OF_DPOR)}
 

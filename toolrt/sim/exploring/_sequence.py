@@ -56,6 +56,23 @@ def exploration(
             spent = max(now - began, 1e-9)
             progress(ExplorationProgress(seen.executions, seen.failed, expected, spent, seen.executions / spent))
 
+    def compared() -> Driver[bool]:
+        """Hold what was seen against other orders of steps; say whether all was clear, and nothing contradicts it."""
+        if first is not None and seen.lost is None:
+            # Schedules decide only if what was run first gives the same after all the others.
+            again = yield Job(program, Choices(first.choices, first.chance), step_limit, 0, alone)
+            repeats.compare(first, again)
+            seen.note_left_behind(first, again)
+        if seen.failed or seen.undecided or repeats.difference or search.unfinished() or time.perf_counter() >= end:
+            return False
+        yield from seen.hold_against_samples(
+            task, search, lambda policy, index: Job(program, policy, step_limit, index, alone)
+        )
+        for execution, _ in seen.failures:
+            repeats.note(execution, outcome_key(execution.outcome))
+        return not seen.failed and seen.contradiction is None
+
+    is_compared = False
     while budget.executions is None or seen.executions < budget.executions:
         if seen.executions and (end < inf or progress is not None):
             now = time.perf_counter()
@@ -66,6 +83,9 @@ def exploration(
                 tell(now)
         policy = search.policy()
         if policy is None:
+            if (yield from compared()) and search.reopens():
+                continue
+            is_compared = True
             break
         try:
             # The first execution is compared with another run of it at the end.
@@ -109,19 +129,9 @@ def exploration(
             # Each further one would take as long.
             seen.lost = f"an execution could not {judgement.why.removeprefix('it could not ')}"
             break
-    now = time.perf_counter()
-    tell(now)
-    if first is not None and seen.lost is None:
-        # Schedules decide only if what was run first gives the same after all the others.
-        again = yield Job(program, Choices(first.choices, first.chance), step_limit, 0, alone)
-        repeats.compare(first, again)
-        seen.note_left_behind(first, again)
-    if not (seen.failed or seen.undecided or repeats.difference or search.unfinished() or now >= end):
-        yield from seen.hold_against_samples(
-            task, search, lambda policy, index: Job(program, policy, step_limit, index, alone)
-        )
-        for execution, _ in seen.failures:
-            repeats.note(execution, outcome_key(execution.outcome))
+    tell(time.perf_counter())
+    if not is_compared:
+        yield from compared()
     seen.caveats |= repeats.caveats
     seen.distinct, seen.difference = len(repeats.outcomes), repeats.difference
     return seen

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.policies import RandomWalk
 from toolrt.sim.programs.tracking._guard import KeptAside, modules_of, said_of
 from toolrt.sim.programs.tracking._tracking import can_be_seen, guard_of
 from toolrt.sim.strategies import Search
-from toolrt.sim.strategies.dpor._ordered import RecordedWalk, order_of
+from toolrt.sim.strategies.dpor._samples import KeptExecution, order_of
 
 if TYPE_CHECKING:
     from toolrt.sim.exploring._workers import ExploredProgram
@@ -62,7 +63,7 @@ def _unseen(task: ExploredProgram, executions: int, more: set[str]) -> Driver[st
             edited = f"the file of {place} was edited since it was imported"
             return f"{edited}, so what its steps touch was not looked at: run it anew"
         for seed in range(1, 1 + min(_MOST, _LEAST + executions // _EVERY)):
-            walk = RecordedWalk(seed)
+            walk = KeptExecution(RandomWalk(seed))
             kept.clear()
             # Not within a step: another watch of a step's calls puts back the hook that it has found.
             before = sys.getprofile()

@@ -79,6 +79,10 @@ class Search(ABC):
         yield from ()
         return None
 
+    def reopens(self) -> bool:
+        """Say whether what those executions have shown asks for more of the search; asked when nothing contradicts."""
+        return False
+
 
 class Shared(Search):
     """A search that can be done in parts; see the module's header for the contract."""

@@ -30,5 +30,6 @@ Differences from the paper.
 
 Files.  `_dpor`: the strategy, its claims and its parts.  `_tree`: what is left to run.  `_current`: the current
 execution with happens-before and races.  `_node`: one step of it.  `_plan`: what reverses a race.  `_steps`:
-footprints.  `_witness`: steps that withhold.  `_samples`: random schedules that test the reduction.
+footprints.  `_witness`: steps that withhold.  `_samples`: other orders that test the reduction.
+`_unordered`: the pairs that they turn.  `_reachable`: what is compared.
 """

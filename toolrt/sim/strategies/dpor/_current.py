@@ -7,12 +7,14 @@ A resource's latest entry says who wrote last, so no step looks back over the re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, PROCESS, REAL, THREAD
 from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
 from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
+from toolrt.sim.strategies.dpor._unordered import Pair, UnorderedPairs
 from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ class CurrentExecution:
         #: True once a step touched different things although nothing it touched was different: it does not say all.
         self.withholds = False
         self._witness = Witness(self._version)
+        #: The pairs of steps of which one order was run for both.
+        self.unordered: UnorderedPairs = UnorderedPairs() if before is None else before.unordered
         # The steps that may have done anything.
         self._wild: list[int] = []
 
@@ -186,6 +190,7 @@ class CurrentExecution:
                 else:
                     entries.append(use)
         del nodes[max(events.count, kept + 1) :]
+        self.unordered.note(nodes, kept, events.count, record)
 
     def _until_woken(self, events: Events, previous: int, index: int, rest: int) -> int:
         """Give the steps that come before the step `index` because its task had yielded after its step `previous`.
@@ -288,6 +293,15 @@ class CurrentExecution:
         self.may |= other.may
         self.chooses |= other.chooses
         self.withholds |= other.withholds
+        self.unordered.add(other.unordered)
+
+    def let_depend(self, pairs: Mapping[Pair, str]) -> None:
+        """Take the two steps of each pair to write one resource in common, wherever they are."""
+        for (one, other), variable in pairs.items():
+            self.unordered.kept.pop((one, other), None)
+            common = Footprint({("unreported", variable): True}, False)
+            for key in (one, other):
+                self.ever[key] = self.footprints.joint(self.ever[key], common)
 
     def observe_with(self, observed: Observed) -> None:
         """Compare what is observed with what other trees in this process have."""

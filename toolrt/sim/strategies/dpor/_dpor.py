@@ -11,10 +11,15 @@ Rules.
 - A broken assumption of the reduction (a task that should have been able to step and was not, a step limit) is reported
   in `Report.unfinished`, and nothing is complete then.
 - When all traces were run, random schedules are compared with equal ones: a step that touches what it does not report
-  is found and named (`_samples`).
+  is found and named.  Then traces are turned: their steps are run in another order that the reduction takes for the
+  same, until both orders of each pair of steps that nothing orders were run (`_samples`, `_unordered`).
+- Two steps that lead to another state in the other order depend on each other from then on, and the search goes on; at
+  most twice, and with at most `_MORE` executions more for each trace.
+- The claim is ``exhaustive(traces=)`` when both orders of all pairs were run and led to the same.  It has the share
+  beside it when at least half of the pairs were; else, and where the search could not go on, it is ``reduced``.
 
-Limits.  A step that reported something is believed to have done no more.  State that tasks share outside Trio's
-primitives, `Cell` and watched objects, such as a plain dict of locks, is invisible in it.
+Limits.  A pair is known by its tasks and the numbers of the steps.  What the comparison cannot look into, such as an
+object of a compiled extension, is named in the claim.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Collection, Generator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
@@ -36,8 +42,9 @@ from toolrt.sim.policies._seeds import checked_seed
 from toolrt.sim.strategies._strategy import Redundant, Shared, uncontrolled
 from toolrt.sim.strategies.dpor._continuation import Continuation
 from toolrt.sim.strategies.dpor._node import Branches, Sleep, let_one_begin
-from toolrt.sim.strategies.dpor._samples import Samples
+from toolrt.sim.strategies.dpor._samples import Samples, Unlike
 from toolrt.sim.strategies.dpor._tree import ExecutionTree
+from toolrt.sim.strategies.dpor._unordered import Pair
 from toolrt.sim.strategies.dpor._waiting import Waiting
 from toolrt.sim.strategies.dpor._witness import Observed
 
@@ -47,7 +54,13 @@ if TYPE_CHECKING:
 __all__ = ["DPOR", "DPORSearch"]
 
 # Unless the caller says how many samples are drawn.
-_SAMPLES_LEAST, _SAMPLES_MOST = 8, 100
+_SAMPLES_LEAST, _SAMPLES_MOST = 4, 100
+
+# A search goes on so often with steps that do not commute, with so many executions more for each trace, and some.
+_GOES_ON, _MORE, _MORE_LEAST = 2, 4, 100
+
+# More are not looked for at once: a common cause has most of them.
+_MOST_UNLIKE = 8
 
 
 @attrs.frozen
@@ -75,7 +88,7 @@ class DPOR:
     #: step did nothing others could see.
     accesses: str = attrs.field(default="reported")
     #: So many random schedules are run beside the traces, and each is compared with one that should be equal; see
-    #: `_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
+    #: `_samples`.  None: one for each hundred traces, at least 4 and at most 100; with "declared" 100.  0 or more.
     samples: int | None = attrs.field(default=None, kw_only=True)
     #: In which order branches are run.  "depth-first": from the simplest schedule on.  "random": several parts of the
     #: tree in turn, and tasks at random where nothing is planned, which leaves the corner of the simplest schedules.
@@ -174,6 +187,11 @@ class DPORSearch(Shared):
         self._lost = False
         self._given: _TreePolicy | None = None
         self._sampled = 0
+        # Once traces were turned: what could not be compared; steps that do not commute; how often the search went on
+        # with such steps, and the number of traces at which it gives up.
+        self._unseen: set[str] | None = None
+        self._unlike: dict[Pair, str] = {}
+        self._went_on, self._most = 0, inf
         # In parts: the places that several begin with, what is left of parts, how many are lent out, and whether any
         # were; for a part, the places it begins with.
         self._places: list[BranchPoint] = []
@@ -205,6 +223,8 @@ class DPORSearch(Shared):
             self.passes += 1
             self.traces = 0
             tree = self._tree = ExecutionTree(self._declared, tree)
+        if self.traces >= self._most:
+            return None
         if not tree.done:
             self._given = _TreePolicy(tree, self._continuation)
             return self._given
@@ -235,7 +255,19 @@ class DPORSearch(Shared):
             notes.append("accesses=declared")
         if self._sampled and (self._declared or self._samples is not None):
             notes.append(f"sampled={self._sampled}")
-        return f"{'exhaustive' if self.complete() else 'incomplete'}({', '.join(notes)})"
+        word = "exhaustive" if self.complete() else "incomplete"
+        if self._unseen is not None:
+            pairs = self._tree.current.unordered
+            turned, known = pairs.turned_once, len(pairs.kept)
+            if turned < known or pairs.is_partial:
+                notes.append(f"pairs={turned} of {known}{' or more' if pairs.is_partial else ''}")
+            if self._unlike:
+                notes.append(f"unlike={len(self._unlike)}")
+            if self._unseen:
+                notes.append(f"unseen={sorted(self._unseen)}")
+            if self.complete() and (self._unlike or 2 * turned < known):
+                word = "reduced"
+        return f"{word}({', '.join(notes)})"
 
     def complete(self) -> bool:
         """Say whether every trace was run."""
@@ -245,6 +277,8 @@ class DPORSearch(Shared):
         """Say why not every trace was run; None: every known one was."""
         if self.doubts:
             return "; ".join(sorted(self.doubts))
+        if self._unlike:
+            return None  # it has run each trace of what steps report
         left = self._back or self._lent or any(place.left for place in self._places)
         if left or not self._tree.done or self._tree.current.again:
             return "the budget ran out"
@@ -261,7 +295,33 @@ class DPORSearch(Shared):
             contradiction = yield from samples.hold_against(RandomWalk(seed), outcomes)
             if contradiction is not None:
                 return contradiction
+        if not self.reduces or self.traces >= self._most:
+            return None
+        self._unseen, self._unlike = samples.unseen, {}
+        pairs = self._tree.current.unordered
+        for choices, pair in pairs.to_turn(self.traces // 4):
+            if pair in self._unlike:
+                continue
+            found = yield from samples.turn(choices, pair, pairs)
+            if isinstance(found, Unlike):
+                self._unlike[found.pair] = found.variable
+                if len(self._unlike) == _MOST_UNLIKE:
+                    break
+            elif found is not None:
+                return found
         return None
+
+    def reopens(self) -> bool:
+        """Let steps that do not commute depend on each other, and say whether there is more to run because of that."""
+        if not self._unlike or self._is_divided or self._went_on == _GOES_ON:
+            return False
+        self._went_on += 1
+        self._most = (1 + _MORE) * self.traces + _MORE_LEAST
+        self._tree.current.let_depend(self._unlike)
+        self.passes += 1
+        self.traces = 0
+        self._tree = ExecutionTree(self._declared, self._tree)
+        return True
 
     # ------------------------------------------------------------------ in parts
 

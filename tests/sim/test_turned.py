@@ -1,0 +1,88 @@
+"""What the reduction takes for one trace is run in the other order, and what the program can reach is compared."""
+
+from __future__ import annotations
+
+import sqlite3
+from email.message import Message
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+
+
+def _fine(execution: sim.Execution) -> bool:
+    return True
+
+
+async def _headers() -> int:
+    """Two tasks add a header to one message of Python's own: the order of headers is in no outcome."""
+    message = Message()
+
+    async def add(name: str) -> None:
+        cell = sim.Cell(0, name=name)
+        cell.set(1)
+        message[name] = name
+        await checkpoint()
+        cell.set(2)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add, "a")
+        nursery.start_soon(add, "b")
+    return len(message)
+
+
+def test_steps_that_lead_to_another_state_depend_on_each_other() -> None:
+    """The search goes on with them, and runs both orders, although no outcome differs."""
+    report = sim.explore(_headers, sim.DPOR(), _fine)
+    assert (report.verdict, report.claim, report.executions) == (sim.PASS, "exhaustive(traces<=2)", 3)
+
+
+def test_search_that_cannot_go_on_is_called_reduced() -> None:
+    """Workers do not begin again: the claim says that two steps are not what the reduction takes them for."""
+    report = sim.explore(_headers, sim.DPOR(), _fine, jobs=2)
+    assert report.verdict is sim.PASS
+    assert report.claim.startswith("reduced(traces=1, ")
+    assert report.claim.endswith("unlike=1)")
+
+
+@pytest.mark.parametrize("strategy", [sim.DPOR(samples=0), sim.DPOR("declared")])
+def test_who_wants_no_comparison_gets_none(strategy: sim.DPOR) -> None:
+    """Without samples, and with the caller's word, traces are not turned."""
+    assert sim.explore(_headers, strategy, _fine).claim.startswith("exhaustive(traces=1")
+
+
+def test_claim_names_what_cannot_be_compared() -> None:
+    """A connection of a compiled module is known by its type alone."""
+
+    async def program() -> int:
+        base, cells = sqlite3.connect(":memory:"), [sim.Cell(0), sim.Cell(0)]
+
+        async def work(cell: sim.Cell[int]) -> None:
+            cell.set(1)
+            await checkpoint()
+            cell.set(2)
+
+        async with trio.open_nursery() as nursery:
+            for cell in cells:
+                nursery.start_soon(work, cell)
+        base.close()
+        return 1
+
+    assert sim.explore(program, sim.DPOR(), _fine).claim == "exhaustive(traces=1, unseen=['sqlite3.Connection'])"
+
+
+def test_claim_names_the_share_of_pairs_whose_both_orders_were_run() -> None:
+    """Eighty tasks that share nothing have more pairs than are looked at."""
+
+    async def program() -> None:
+        async def work() -> None:
+            sim.Cell(0).set(1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(80):
+                nursery.start_soon(work)
+
+    report = sim.explore(program, sim.DPOR(), _fine)
+    assert (report.verdict, report.claim) == (sim.PASS, "exhaustive(traces=1, pairs=2016 of 2016 or more)")

@@ -1,0 +1,329 @@
+"""What a program can reach at one moment of an execution, in a form that two executions can be compared in.
+
+Rules.
+- The walk begins at the coroutines of the living tasks, by path.  From a frame it goes to the variables, to what stands
+  on its stack, and to its function; from a function to its closure, its defaults, and the globals that its code names;
+  from an object to its attributes, slots and items.
+- An object has the number of its first visit for a name, a task its path.  The order of a set does not count, nor that
+  of the keys of a plain dict; that of an `OrderedDict` does.
+- Modules that come with Python, Trio and toolrt have no globals here.  What belongs to the simulator or to a workspace
+  is known by its type: they number what they make in the order in which they make it, and report what they touch.
+
+Limits.  An object of a compiled extension is known by what it refers to and by its text.  Where that has an address,
+`Reachable.unseen` names the type.  What is behind a weak reference, or more than `MOST` objects, is not looked at.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import gc
+import re
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterable, Iterator
+from contextvars import ContextVar
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._record import ExecutionRecord
+
+__all__ = ["MOST", "Reachable", "reachable"]
+
+#: So many objects are looked at: 0.1 s.
+MOST = 20_000
+
+_PLAIN = (type(None), bool, int, str, bytes, complex, float, range, type(...), type(NotImplemented))
+
+_SKIPPED = (FrameType, CodeType, TracebackType, ModuleType, GetSetDescriptorType, MemberDescriptorType)
+
+# Modules of compiled types that hold nothing but what they refer to.
+_FOLLOWED = frozenset(
+    ("_contextvars", "_thread", "builtins", "collections", "functools", "itertools", "operator", "types", "weakref")
+)
+
+# What is not looked into, because it differs with the order: the simulator's bookkeeping; and the numbers that a
+# workspace gives to files, changes and rows.
+_OWN = ("toolrt.sim", "toolrt.workspace")
+
+_FOREIGN = ("trio", "outcome", "attr", "attrs", "pytest", "_pytest", "pluggy", "toolrt")
+
+Children = Iterable[tuple[str, Any]]
+
+
+class Reachable:
+    """What was reached, in the order of the walk."""
+
+    __slots__ = ("entries", "unseen")
+
+    def __init__(self) -> None:
+        #: For each object: the number of the one it was reached from, the way from there, and what it is.
+        self.entries: list[tuple[int, str, str]] = []
+        #: The types of what could not be looked into.
+        self.unseen: set[str] = set()
+
+    def noise(self, again: Reachable) -> frozenset[int] | None:
+        """Give the numbers of the objects that differ although nothing was exchanged; None: the walks part there."""
+        mine, its = self.entries, again.entries
+        if len(mine) != len(its) or any(one[:2] != other[:2] for one, other in zip(mine, its, strict=True)):
+            return None
+        return frozenset(at for at, entry in enumerate(mine) if entry != its[at])
+
+    def differs_from(self, other: Reachable, noise: Collection[int]) -> str | None:
+        """Say which variable differs from what was reached in another order, and how; None: none does."""
+        if self.entries == other.entries:
+            return None
+        for number, (mine, its) in enumerate(zip(self.entries, other.entries, strict=False)):
+            if mine != its and number not in noise:
+                if mine[:2] == its[:2]:
+                    return f"{self._path(number)} is {mine[2]} or {its[2]}"
+                return f"{self._path(mine[0])} has{mine[1]} or {its[1]}"
+        if len(self.entries) != len(other.entries):
+            longer = max(self, other, key=lambda one: len(one.entries))
+            return f"{longer._path(min(len(self.entries), len(other.entries)))} is there or not"
+        return None
+
+    def _path(self, number: int) -> str:
+        way: list[str] = []
+        while number >= 0:
+            number, edge, _ = self.entries[number]
+            way.append(edge)
+        return "".join(reversed(way))
+
+
+def reachable(record: ExecutionRecord) -> Reachable:
+    """Walk through all that the living tasks of an execution can reach now."""
+    actors = {actor.name: actor for actor, *_ in record.steps if actor.task is not None}
+    names = {id(actor.task): name for name, actor in actors.items()}
+    found = Reachable()
+    entries, unseen = found.entries, found.unseen
+    numbers: dict[int, int] = {}
+    kept: list[Any] = []  # what was made on the way keeps its id
+    roots = [(-1, name, actors[name].task.coro) for name in sorted(actors, key=lambda name: actors[name].key)]
+    stack: list[tuple[int, str, Any]] = roots[::-1]
+    while stack:
+        parent, edge, value = stack.pop()
+        kind = type(value)
+        if kind in _PLAIN:
+            entries.append((parent, edge, _plain_text(value)))
+            continue
+        name = names.get(id(value))
+        if name is not None:
+            entries.append((parent, edge, f"task {name}"))
+            continue
+        known = numbers.get(id(value))
+        if known is not None:
+            entries.append((parent, edge, f"#{known}"))
+            continue
+        number = numbers[id(value)] = len(entries)
+        kept.append(value)
+        if number >= MOST:
+            unseen.add(f"more than {MOST} objects")
+            break
+        text, children = _inside(value, kind, unseen)
+        entries.append((parent, edge, text))
+        if children:
+            below = [(number, way, child) for way, child in children]
+            below.reverse()
+            stack += below
+    return found
+
+
+def _inside(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
+    """Give what an object is, and what it leads to."""
+    if kind is list or kind is tuple or kind is deque:
+        return f"{kind.__name__} of {len(value)}", [(f"[{index}]", item) for index, item in enumerate(value)]
+    if kind is dict:
+        return f"dict of {len(value)}", list(_items(value))
+    if kind is CellType:
+        try:
+            return "", [("", value.cell_contents)]
+        except ValueError:
+            return "empty", ()
+    if kind in (CoroutineType, GeneratorType, AsyncGeneratorType):
+        return _suspended(value)
+    if kind is FunctionType:
+        return f"function {value.__qualname__}", list(_of_function(value))
+    if kind is MethodType:
+        return f"method {value.__func__.__qualname__}", [("", value.__self__)]
+    if isinstance(value, _SKIPPED) or kind is ContextVar:
+        return kind.__name__, ()
+    if isinstance(value, type):
+        own = _is_own(value.__module__)
+        return f"class {value.__qualname__}", list(_of_class(value)) if own else ()
+    module = kind.__module__ or ""
+    if module.startswith(_OWN):
+        return kind.__name__, [(".value", value._value)] if kind.__name__ == "Cell" else ()
+    if isinstance(value, trio.lowlevel.Task) or kind.__name__ in _OF_TRIOS_LOOP:
+        return kind.__name__, ()
+    if isinstance(value, (set, frozenset)):
+        return f"{kind.__name__} {sorted(map(_shallow, value))}", ()
+    return _object(value, kind, unseen)
+
+
+_OF_TRIOS_LOOP = frozenset(
+    [
+        "Runner",
+        "GuestState",
+        "CancelStatus",
+        "EntryQueue",
+        "ThreadCache",
+        "EpollIOManager",
+        "KqueueIOManager",
+        "WindowsIOManager",
+    ]
+)
+
+
+def _plain_text(value: Any) -> str:
+    """Give the text of a plain value, without what is an address."""
+    if type(value) is int:
+        return repr(value) if value < _LEAST_ADDRESS else "large"
+    return _ADDRESS.sub("0x", repr(value)) if type(value) is str else repr(value)
+
+
+_LEAST_ADDRESS = 1 << 32
+_ADDRESS = re.compile("0x[0-9a-f]+")
+
+
+def _items(value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
+    plain = [(_plain_text(key), item) for key, item in value.items() if type(key) in _PLAIN]
+    plain.sort(key=_first)
+    for key, item in plain:
+        yield f"[{key}]", item
+    if len(plain) != len(value):
+        others = [(key, item) for key, item in value.items() if type(key) not in _PLAIN]
+        others.sort(key=lambda pair: _shallow(pair[0]))
+        for key, item in others:
+            yield ".key", key
+            yield f"[{_shallow(key)}]", item
+
+
+def _first(pair: tuple[str, Any]) -> str:
+    return pair[0]
+
+
+def _shallow(value: Any) -> str:
+    """Give a text for a key or a member: itself where it is plain, else its type."""
+    if type(value) in _PLAIN:
+        return _plain_text(value)
+    if type(value) in (tuple, frozenset):
+        return f"({', '.join(map(_shallow, value))})"
+    if isinstance(value, trio.lowlevel.Task):
+        return "task"
+    return type(value).__qualname__
+
+
+def _suspended(value: Any) -> tuple[str, Children]:
+    """Give where a coroutine or generator stands, its variables, its stack, and what it waits for."""
+    prefix = {CoroutineType: "cr", GeneratorType: "gi"}.get(type(value), "ag")
+    frame = getattr(value, f"{prefix}_frame")
+    code = getattr(value, f"{prefix}_code")
+    if frame is None:
+        return f"{code.co_qualname}, ended", ()
+    children = sorted(frame.f_locals.items())
+    shown = {id(item) for _, item in children}
+    stack = [item for item in gc.get_referents(value) if id(item) not in shown and not isinstance(item, _SKIPPED)]
+    children = [(f" {name}" if not name.startswith(".") else name, item) for name, item in children]
+    children += [(f" <{index}>", item) for index, item in enumerate(stack) if type(item) not in (str, CellType)]
+    line = "" if _is_foreign(frame.f_globals.get("__name__", "")) else f" at {frame.f_lasti}"
+    return f"{code.co_qualname}{line}", children
+
+
+def _of_function(value: FunctionType) -> Iterator[tuple[str, Any]]:
+    code = value.__code__
+    for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=False):
+        yield f" {name}", cell
+    if value.__defaults__:
+        yield ".__defaults__", value.__defaults__
+    if value.__kwdefaults__:
+        yield ".__kwdefaults__", value.__kwdefaults__
+    if value.__dict__:
+        yield ".__dict__", value.__dict__
+    if _is_own(value.__module__):
+        for name in sorted(_names_of(code)):
+            if name in value.__globals__:
+                yield f" {name}", value.__globals__[name]
+
+
+def _names_of(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names |= _names_of(inner)
+    return names
+
+
+def _of_class(value: type) -> Iterator[tuple[str, Any]]:
+    for name, item in sorted(value.__dict__.items()):
+        if not name.startswith("__") and type(item) not in (MemberDescriptorType, GetSetDescriptorType):
+            if isinstance(item, (staticmethod, classmethod)):
+                item = item.__func__
+            if isinstance(item, property):
+                item = item.fget
+            yield f".{name}", item
+
+
+def _object(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
+    """Give what any other object is."""
+    text = kind.__qualname__
+    children: list[tuple[str, Any]] = []
+    if isinstance(value, BuiltinFunctionType):
+        owner = value.__self__
+        return value.__qualname__, () if isinstance(owner, ModuleType) else [("", owner)]
+    own = getattr(value, "__dict__", None)
+    if type(own) is dict:
+        children += [(f".{name}", item) for name, item in sorted(own.items(), key=_first)]
+    slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    children += [(f".{name}", getattr(value, name)) for name in slots if hasattr(value, name)]
+    is_followed = type(own) is dict or any("__slots__" in base.__dict__ for base in kind.__mro__)
+    if isinstance(value, dict):
+        ordered = isinstance(value, OrderedDict)
+        pairs = [(f"[{_shallow(key)}]", item) for key, item in dict.items(value)] if ordered else _items(value)
+        children += pairs
+        if ordered:
+            children += [(".key", key) for key in dict.keys(value) if isinstance(key, trio.lowlevel.Task)]
+    elif isinstance(value, (list, tuple, deque)):
+        children += [(f"[{index}]", item) for index, item in enumerate(value)]
+    elif isinstance(value, BaseException):
+        children += [(".args", value.args), (".__cause__", value.__cause__)]
+    elif isinstance(value, MappingProxyType):
+        children += _items(dict(value))
+    elif isinstance(value, bytearray):
+        text = f"{text} {bytes(value)!r}"
+    elif not is_followed:
+        children += [(f"<{index}>", item) for index, item in enumerate(gc.get_referents(value)) if item is not kind]
+        if hasattr(value, "__length_hint__"):
+            text = f"{text} {value.__length_hint__()}"
+        elif kind.__module__ not in _FOLLOWED:
+            text = _ADDRESS.sub("0x", repr(value))
+            if "0x" in text:
+                unseen.add(f"{kind.__module__}.{kind.__qualname__}")
+    return text, children
+
+
+def _is_foreign(module: str) -> bool:
+    return module.partition(".")[0] in _FOREIGN
+
+
+def _is_own(module: str | None) -> bool:
+    """Say whether code of a module is the program's: not Python's, Trio's, toolrt's."""
+    top = (module or "").partition(".")[0]
+    return (bool(top) and top not in sys.stdlib_module_names and top not in _FOREIGN) or top == "__main__"
