@@ -259,8 +259,8 @@ def test_replay_refuses_other_files(refused: Callable[..., str], tmp_path: Path,
 def test_unknown_command_is_told_which_there_are(refused: Callable[..., str]) -> None:
     """All of them."""
     said = refused("rum")
-    names = "run, history, undo, restore, explore, replay, timeline, litmus, playground, laws, serve, conformance"
-    assert f"{names}, doctor, completion." in said
+    names = "run, history, undo, restore, purge, explore, replay, timeline, litmus, playground, laws, serve"
+    assert f"{names}, conformance, doctor, completion." in said
 
 
 @pytest.mark.parametrize(

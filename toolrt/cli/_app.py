@@ -34,6 +34,10 @@ _COMMANDS = {
         "_history",
         "Put back one version of a file. That makes a new version, so nothing is lost.",
     ),
+    "purge": (
+        "_purge",
+        "Remove what a journal keeps of batches that are over, and what a directory's history keeps of its files.",
+    ),
     "explore": (
         "_explore",
         "Run a recorded response under many schedules on a copy in memory, and check every law.",

@@ -23,7 +23,7 @@ from toolrt.workspace.disk._nodes import Directory, HardLink, Planted, Special, 
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
 from toolrt.workspace.history._history import History, Undone
-from toolrt.workspace.journal._recovery import state_directory
+from toolrt.workspace.journal._recovery import purged, state_directory
 from toolrt.workspace.names._at_once import at_once
 from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._mounts import MountedDisk, path_on, real_disks
@@ -93,6 +93,7 @@ __all__ = [
     "noted",
     "noted_no_change",
     "path_on",
+    "purged",
     "real_disks",
     "shown_path",
     "state_directory",

@@ -29,8 +29,9 @@ from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
 from toolrt.workspace.disk._seal import Seal, contains, private_directories, users_directory
 from toolrt.workspace.journal._history_store import HistoryStore, Pending
-from toolrt.workspace.journal._index import Place
+from toolrt.workspace.journal._index import Place, SegmentIndex
 from toolrt.workspace.journal._memory_store import MemoryStore
+from toolrt.workspace.journal._segment import Segment, path_of, segments_in
 from toolrt.workspace.names._mounts import disks_of, located, mounts_of, path_on, reopened
 
 #: How many directories and names are looked at where no history tells what to mend: some tenths of a second.
@@ -191,3 +192,39 @@ def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str
             return None
     told = "\0".join((disk.root, *(f"{name}\0{root}" for name, root in sorted(disk.mounts.items()))))
     return os.path.join(base, hashlib.sha256(os.fsencode(told)).hexdigest()[:16])
+
+
+def purged(directory: str, before_ns: int | None) -> tuple[int, int]:
+    """Remove the parts of the history in a state directory.
+
+    What was kept aside of removals goes with the next removal in the workspace, because no history tells of it.
+
+    Args:
+        directory: where the history is, as `state_directory` gives it.
+        before_ns: only parts that were last written before this instant, in nanoseconds since the epoch; None: all.
+
+    Returns: how many parts went, and how many stay, because a process writes them or the next start decides on them.
+
+    Checkpoint: never; it blocks.
+    """
+    taken: dict[int, Segment] = {}
+    held = 0
+    for number in segments_in(directory) if os.path.isdir(directory) else ():
+        if before_ns is not None and os.stat(path_of(directory, number)).st_mtime_ns >= before_ns:
+            continue
+        segment = Segment.taken(directory, number)
+        if segment is None:
+            held += 1
+        else:
+            taken[number] = segment
+    index = SegmentIndex(directory)
+    open_ended = {number: segment for number, segment in taken.items() if not segment.settled}
+    index.read(open_ended)
+    # A change that a killed process left without its end is decided by the next start, not here.
+    undecided = {at[0] for at, _ in index.pending(open_ended)}
+    for number, segment in taken.items():
+        if number in undecided:
+            segment.close()
+        else:
+            segment.remove()
+    return len(taken) - len(undecided), held + len(undecided)
