@@ -93,10 +93,15 @@ def test_repair_is_a_world_that_a_link_can_hold(name: str, kinds: set[str]) -> N
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ("def program(:", "SyntaxError"),
+        ("x = 1\ndef program(:", "line 2\n    def program(:\n                ^\nSyntaxError: invalid syntax"),
+        (
+            "import no_such_thing",
+            "No module named 'no_such_thing'\nThe page has Python's standard library, Trio and toolrt",
+        ),
         ("import trio\n1 / 0", "ZeroDivisionError: division by zero\nline 2, in <module>"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "there is no program: write `async def program():`"),
+        ("async def main(): ...", "there is no program: write `async def program():`; the text has main"),
     ],
 )
 def test_text_that_is_no_program_is_an_answer(source: str, told: str) -> None:

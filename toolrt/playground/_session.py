@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import io
 import json
+import re
 import sys
 import tempfile
 import traceback
@@ -275,7 +277,9 @@ def _program_in(module: ModuleType, asked: Mapping[str, Any]) -> tuple[Any, Any,
     """Give the program, its check or None, and what `toolrt.sim.explore` takes besides."""
     program = getattr(module, "program", None)
     if program is None:
-        raise MisuseError("there is no program: write `async def program():`")
+        others = [name for name, value in vars(module).items() if inspect.iscoroutinefunction(value)]
+        known = f"; the text has {', '.join(others)}" if others else ""
+        raise MisuseError(f"there is no program: write `async def program():`{known}")
     settings = {
         "order": asked.get("order", "any"),
         "track": bool(asked.get("track", False)),
@@ -354,5 +358,11 @@ def _told(error: BaseException) -> str:
     if isinstance(error, ToolrtError | MisuseError):
         return str(error)
     said = "".join(traceback.format_exception_only(error)).rstrip()
+    # Of the file's path the reader knows nothing: it is the text in the editor.
+    said = re.sub(r'^ *File ".*program\.py", ', "", said)
+    if isinstance(error, ModuleNotFoundError):
+        said += "\nThe page has Python's standard library, Trio and toolrt, and cannot install what else there is."
+    if "stack switching" in said:
+        said = "asyncio.run cannot wait in a browser: write `async def program():` with Trio."
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith("program.py")]
     return "\n".join([said, *(f"line {frame.lineno}, in {frame.name}" for frame in frames)])

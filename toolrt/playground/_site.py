@@ -95,10 +95,9 @@ def write_playground(
 def _write_pages(target: Path) -> list[str]:
     """Write the pages, and give their names."""
     taught = lessons()
-    common = {
-        "policy": html.escape(_policy()),
-        "lessons": " ".join(f'<a href="{one.page}">{one.number} {html.escape(one.title)}</a>' for one in taught),
-    }
+    links = " ".join(f'<a href="{one.page}">{one.number} {html.escape(one.title)}</a>' for one in taught)
+    absent = "This site was built where there are no notebooks: see the repository."
+    common = {"policy": html.escape(_policy()), "lessons": links or absent}
     pages = {"index.html": _page("index", common), "class.html": _page("class", common)}
     for one in taught:
         filled = {"number": one.number, "title": html.escape(one.title), "body": one.body}

@@ -74,7 +74,7 @@ function busy(is) {
 async function ask(asked, show) {
   clear();
   busy(true);
-  say("Running…");
+  say("Running… Stop ends it, wherever it stands.");
   const began = performance.now();
   try {
     const answer = JSON.parse(await workers.ask(JSON.stringify({ ...settings(), ...asked }), say));

@@ -40,6 +40,8 @@ async function begin() {
   for (const name of ["fetch", "XMLHttpRequest", "WebSocket", "EventSource", "WebTransport", "caches", "indexedDB"]) {
     Object.defineProperty(self, name, { value: undefined });
   }
+  // There is nothing to be read: `input()` says so.
+  python.setStdin({ stdin: () => null });
   const session = python.globals.get("session");
   self.onmessage = ({ data: { id, question } }) => {
     const answer = session.answer(question, (progress) => self.postMessage({ id, progress }));
