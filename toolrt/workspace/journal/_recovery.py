@@ -195,7 +195,7 @@ def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str
 
 
 def purged(directory: str, before_ns: int | None) -> tuple[int, int]:
-    """Remove the parts of the history in a state directory.
+    """Remove the parts of the history in a state directory; give how many went, and how many stay.
 
     What was kept aside of removals goes with the next removal in the workspace, because no history tells of it.
 
