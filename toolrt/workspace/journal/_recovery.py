@@ -195,7 +195,7 @@ def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str
 
 
 def purged(directory: str, before_ns: int | None) -> tuple[int, int]:
-    """Remove the parts of the history in a state directory; give how many went, and how many stay.
+    """Remove the parts of the history in a state directory.
 
     What was kept aside of removals goes with the next removal in the workspace, because no history tells of it.
 
@@ -203,7 +203,8 @@ def purged(directory: str, before_ns: int | None) -> tuple[int, int]:
         directory: where the history is, as `state_directory` gives it.
         before_ns: only parts that were last written before this instant, in nanoseconds since the epoch; None: all.
 
-    Returns: how many parts went, and how many stay, because a process writes them or the next start decides on them.
+    Returns:
+        How many parts went, and how many stay, because a process writes them or the next start decides on them.
 
     Checkpoint: never; it blocks.
     """
