@@ -6,15 +6,17 @@ import html
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests import _profile
-from tests.teaching import _right_answers, _wrong_programs
+from tests.teaching import _right_answers, _wrong_programs, test_notebook_exercises
 from toolrt.playground._lessons import Lesson, lessons
 from toolrt.playground._session import PlaygroundSession
+from toolrt.teaching.lab import NOTEBOOK_EXERCISES, SHEET
 
 _LESSONS = {one.number: one for one in lessons()}
 
@@ -50,6 +52,18 @@ def test_six_notebooks_are_lessons() -> None:
     assert {number for number, one in _LESSONS.items() if "axes=" in one.body} == {"03", "06", "11"}
     led = {to for one in _LESSONS.values() for to in re.findall('href="([^"]*)"', one.body)}
     assert led <= {one.page for one in _LESSONS.values()}
+
+
+def test_exercises_of_lessons_are_graded_without_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page has no room of testing: right answers are right all the same."""
+    monkeypatch.setitem(sys.modules, "toolrt.testing", None)
+    known = {**SHEET, **NOTEBOOK_EXERCISES}
+    right = {**_right_answers.RIGHT, **test_notebook_exercises.RIGHT}
+    for number in _LESSONS if _profile.FULL else ["04"]:
+        names = re.findall(r'\["(\w+)"\]\.grade\(', html.unescape(_LESSONS[number].body))
+        assert names, number
+        for name in names:
+            assert str(known[name].grade(right[name])).startswith(f"{name}: right")
 
 
 def test_guess_is_compared_beside_the_first_one() -> None:

@@ -25,6 +25,9 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 #: The notebooks that are lessons, by number, and the exercises of the sheet that each ends with besides its own.
 _LESSONS: Mapping[str, tuple[str, ...]] = {"01": ("mend_it",), "02": (), "03": (), "04": (), "06": (), "11": ()}
 
+#: The cell of an exercise that Hypothesis helps to grade, which a page does not have.
+_ELSEWHERE = 'SHEET["pure_counter"]'
+
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -57,6 +60,8 @@ def lessons(notebooks: Path = NOTEBOOKS) -> list[Lesson]:
 def _of(number: str, path: Path) -> Lesson:
     cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(path.read_text("utf-8"))["cells"]]
     title = cells[0][1].partition("\n")[0].removeprefix("# ")
+    for at in [at for at, (_, source) in enumerate(cells) if _ELSEWHERE in source]:
+        del cells[at - 1 : at + 1]
     for name in _LESSONS[number]:
         cells += _exercise(name)
     return Lesson(number, title, "\n".join(_rendered(kind, source) for kind, source in cells))
