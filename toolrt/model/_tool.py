@@ -28,6 +28,7 @@ from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._invalid_call import unknown_tool
 from toolrt.model._mismatch import Mismatch, Mismatches, describe
 from toolrt.model._promises import CLAIMS, require_context, require_promise, require_sync, require_two
+from toolrt.model._retry import retried
 from toolrt.model._row import FieldClaims, FieldModes
 from toolrt.model._schema import (
     BareValidator,
@@ -114,6 +115,8 @@ class Tool:
     idempotent: bool = attrs.field(default=False, kw_only=True)
     #: Tells of such a call whether it happened, from what it said it was about to do; None: the tool cannot tell.
     landed: Landed | None = attrs.field(default=None, kw_only=True, repr=False)
+    #: How often, and when, its function is called again where it fails: a ``tenacity.AsyncRetrying``; None: never.
+    retry: Any = attrs.field(default=None, kw_only=True, repr=False)
     #: What `claims` looks at: it is asked when these claims are granted; None says that it looks at nothing that an
     #: earlier call may change.
     claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, converter=_by_field, kw_only=True)
@@ -173,6 +176,9 @@ class Tool:
             raise DefinitionRefused(what, "a function that returns its answer", "a generator function")
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             self.function = _with_context_by_place(self.function)
+        if self.retry is not None:
+            harmless = self.idempotent or self.pure or self.safe is True
+            self.function = retried(what, self.function, self.retry, harmless)
         self._bare = len(parameters) == 1
         fields = self._fields(parameters[1:])
         for claims, of in ((self.claims, "claims"), (after, "claims_after")):
@@ -452,6 +458,7 @@ def tool(
     pure: bool = ...,
     idempotent: bool = ...,
     landed: Landed | None = ...,
+    retry: Any = ...,
     max_result: int | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
@@ -473,6 +480,7 @@ def tool(
     pure: bool = False,
     idempotent: bool = False,
     landed: Landed | None = None,
+    retry: Any = None,
     max_result: int | None = None,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
@@ -508,6 +516,9 @@ def tool(
         landed: an async function that tells of such a call whether it happened: it is given what the call said with
             ``ctx.about_to``, in order, and gives the call's answer, False if nothing happened, or None if that cannot
             be known.  A call that said nothing has done nothing.
+        retry: how often, and when, the function is called again where it fails, as a ``tenacity.AsyncRetrying``; each
+            wait is told as progress.  All attempts are one execution, which keeps its tickets and has one timeout.  It
+            needs an ``async def`` that is `idempotent`, `pure` or `safe`.
         max_result: how many characters a result may have, 1 or more; None takes the runtime's default.  What is longer
             loses its middle, and says so: a tool that can answer page by page looks at ``ctx.max_result`` and says how
             to go on.
@@ -549,6 +560,7 @@ def tool(
             pure=pure,
             idempotent=idempotent,
             landed=landed,
+            retry=retry,
             max_result=max_result,
         )
 
