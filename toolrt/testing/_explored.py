@@ -413,6 +413,9 @@ class _WatchedSearch(sim.Search):
     def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[sim.Policy, sim.Execution, str | None]:
         return self._search.hold_against_samples(outcomes)
 
+    def reopens(self) -> bool:
+        return self._search.reopens()
+
 
 def _fail(
     program: Program,

@@ -61,6 +61,8 @@ class POS:
         self._made: dict[str, int] = {}
         # What each task waits for, or goes on with when it is its turn.
         self._parked: dict[str, _Footprint] = {}
+        # What each task's next step probably touches, and whether it writes it, where that was asked for.
+        self._next: dict[str, dict[Resource, bool]] = {}
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick the step of the highest priority."""
@@ -80,25 +82,33 @@ class POS:
     def _after(self, step: tuple[object, ...], enabled: tuple[str, ...]) -> None:
         """Let the steps that conflict with the one just made draw again."""
         touched: _Footprint = step[3]  # type: ignore[assignment]
-        name, made, seen, parked = self._chosen, self._made, self._footprints, self._parked
-        parked.pop(name, None)
-        if name not in enabled:
-            waits_for = tuple(access for access in touched if access[0][0] in _WAITED_FOR)
-            if waits_for:
-                parked[name] = waits_for
+        name, made, priorities = self._chosen, self._made, self._priorities
         number = made.get(name, 0)
         made[name] = number + 1
-        if len(seen) < _MOST_FOOTPRINTS:
-            seen[name, number] = touched
-        priorities = self._priorities
+        if len(self._footprints) < _MOST_FOOTPRINTS:
+            self._footprints[name, number] = touched
+        self._next.pop(name, None)
+        self._parked.pop(name, None)
+        if name not in enabled:
+            self._parked[name] = tuple(access for access in touched if access[0][0] in _WAITED_FOR)
         del priorities[name]
         if not touched:
             priorities.clear()
             return
         for other in list(priorities):
-            next_touched = parked.get(other, ()) + seen.get((other, made.get(other, 0)), ())
-            if not next_touched or _conflict(touched, next_touched):
-                del priorities[other]
+            expected = self._next.get(other)
+            if expected is None:
+                last_time = self._footprints.get((other, made.get(other, 0)), ())
+                expected = self._next[other] = {}
+                for resource, write in self._parked.get(other, ()) + last_time:
+                    expected[resource] = write or expected.get(resource, False)
+            for resource, write in touched:
+                if resource in expected and (write or expected[resource]):
+                    break
+            else:
+                if expected:
+                    continue
+            del priorities[other]
 
     def finish(self, steps: int) -> None:
         """Remember the last footprint; how many steps there were does not matter."""
@@ -117,9 +127,3 @@ class POS:
 
     def __repr__(self) -> str:
         return f"POS(seed={self.seed})"
-
-
-def _conflict(first: _Footprint, second: _Footprint) -> bool:
-    return any(
-        resource == other and (write or other_write) for resource, write in first for other, other_write in second
-    )

@@ -16,6 +16,8 @@ policy is a random walk and not uniform; one policy for several runs measures in
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from random import Random
 
 from toolrt.sim.policies._policy import RunInfo
@@ -51,36 +53,44 @@ class URW:
         self._limit = info.step_limit
         self._draw = Random(self.seed).random
         self._known = self._lengths.trials >= _TRIALS
-        # The steps of each task so far, and those it and the tasks it has yet to spawn have left.
+        # The steps of each task so far; those it and the tasks it has yet to spawn have left; and its weight.
         self._made: dict[str, int] = {}
         self._left: dict[str, int] = {}
+        self._weights: dict[str, int] = {}
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick in proportion to what is left."""
-        made, left = self._made, self._left
+        weights = self._weights
+        best = 0
+        try:
+            # One call for all tasks that can run: there may be hundreds.
+            sums = list(accumulate(map(weights.__getitem__, enabled)))
+        except KeyError:
+            self._meet(enabled)
+            sums = list(accumulate(map(weights.__getitem__, enabled)))
+        if len(enabled) > 1:
+            if self._known:
+                best = min(bisect_right(sums, self._draw() * sums[-1]), len(sums) - 1)
+            else:
+                best = int(self._draw() * len(enabled))
+        chosen = enabled[best]
+        self._made[chosen] += 1
+        self._left[chosen] = left = self._left[chosen] - 1
+        weights[chosen] = left if left > 1 else 1
+        return best
+
+    def _meet(self, enabled: tuple[str, ...]) -> None:
+        """Weigh the tasks that were not seen before."""
+        made, left, weights = self._made, self._left, self._weights
         for name in enabled:
             if name not in made:
                 made[name] = 0
                 left[name] = with_children = self._lengths.with_children(name)
+                weights[name] = max(1, with_children)
                 parent = name.rpartition(".")[0]
                 if parent in left:
                     left[parent] -= with_children
-        best = 0
-        if len(enabled) > 1:
-            if self._known:
-                weights = [max(1, left[name]) for name in enabled]
-                drawn = self._draw() * sum(weights)
-                for weight in weights[:-1]:
-                    drawn -= weight
-                    if drawn < 0:
-                        break
-                    best += 1
-            else:
-                best = int(self._draw() * len(enabled))
-        chosen = enabled[best]
-        made[chosen] += 1
-        left[chosen] -= 1
-        return best
+                    weights[parent] = max(1, left[parent])
 
     def finish(self, steps: int) -> None:
         """Measure the execution: it had so many steps."""
