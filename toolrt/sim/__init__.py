@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from toolrt.sim.programs._asgi import asgi
     from toolrt.sim.programs._cell import Cell
     from toolrt.sim.programs._chances import choose, faults, scope
+    from toolrt.sim.programs._crashes import durable
     from toolrt.sim.programs._watch import watch
     from toolrt.sim.programs.given._constraints import again, atomic, before, line, lock_order, shielded
     from toolrt.sim.programs.network._network import Network
@@ -134,6 +135,7 @@ __all__ = [
     "before",
     "choose",
     "compare",
+    "durable",
     "estimate",
     "eventually",
     "explore",
@@ -174,6 +176,7 @@ _NAMES = {
     "sim.programs._asgi": "asgi",
     "sim.programs._cell": "Cell",
     "sim.programs._chances": "choose faults scope",
+    "sim.programs._crashes": "durable",
     "sim.programs._watch": "watch",
     "sim.programs.given._constraints": "again atomic before line lock_order shielded",
     "sim.programs.network._network": "Network",

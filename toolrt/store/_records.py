@@ -156,3 +156,10 @@ class MemoryRecords:
 
     def close(self) -> None:
         """See `RecordStore.close`."""
+
+    def copy(self) -> MemoryRecords:
+        """Give the same records in a store of their own, as a process finds them that starts after a crash."""
+        other = MemoryRecords(self.name)
+        other._open = {batch_id: list(records) for batch_id, records in self._open.items()}
+        other._over = {batch_id: list(records) for batch_id, records in self._over.items()}
+        return other

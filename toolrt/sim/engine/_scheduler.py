@@ -63,6 +63,9 @@ __all__ = ["Scheduler"]
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
 
+#: In the place of `Scheduler.idle_only`: a process that has crashed unwinds, and in which order is no choice.
+TEARDOWN: tuple[str, ...] = ("teardown",)
+
 # An execution that was given up may take this many steps to unwind, and this many more for each of its tasks.
 _UNWINDING_STEPS = 1_000
 _UNWINDING_STEPS_PER_TASK = 50
@@ -240,7 +243,9 @@ class Scheduler:
                     count = len(ready)
                     choice = pick_any(count) if count > 1 else 0
                 else:
-                    if place < 0:
+                    if self.idle_only is TEARDOWN:
+                        enabled = ready[max(place, 0)].alone
+                    elif place < 0:
                         enabled = tuple(names)
                         if self.idle_only is not None and enabled == self.idle_only and not self._ended:
                             enabled = (CLOCK, *enabled)

@@ -26,7 +26,7 @@ from toolrt.sim.exploring._temporal import shown, unmet
 from toolrt.sim.exploring._unseen import unseen_state
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Choices, Policy
-from toolrt.sim.programs._actors import arguments_for, enters_scope, named_actors
+from toolrt.sim.programs._actors import CRASH, arguments_for, enters_scope, named_actors
 from toolrt.sim.strategies import Search
 
 __all__ = ["Evidence", "report_of"]
@@ -156,8 +156,8 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         verdict = Verdict.FAIL
     else:
         verdict = Verdict.INCONCLUSIVE if seen.undecided or why or not seen.executions else Verdict.PASS
-    name = task.cancel_at
-    if verdict is Verdict.PASS and name not in (None, "any") and not enters_scope(task.timed(), name, task.step_limit):
+    name = None if task.cancel_at in ("any", CRASH) else task.cancel_at
+    if verdict is Verdict.PASS and name is not None and not enters_scope(task.timed(), name, task.step_limit):
         # No scope has this name, so no execution was cancelled.
         verdict, complete, why = Verdict.INCONCLUSIVE, False, f"the simplest schedule enters no scope named {name!r}"
     missing = never_made(task.check, seen.outcomes)

@@ -30,7 +30,7 @@ from toolrt.sim.exploring._temporal import needs_one_process, observing, togethe
 from toolrt.sim.exploring._told import tell
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
-from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_order
+from toolrt.sim.programs._actors import CRASH, DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_crash, with_order
 from toolrt.sim.programs.given._constraints import Constraint
 from toolrt.sim.programs.given._weaving import world_of
 from toolrt.sim.programs.tracking._tracking import Track, active, tracking_of, with_tracking
@@ -50,6 +50,7 @@ def run(
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
     cancel_at: str | None = None,
+    crash_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     order: str = "any",
@@ -66,6 +67,7 @@ def run(
         step_limit: the number of steps after which it is stopped, 1 or more.
         cancel_at: None, or "any": the program runs in a cancel scope that the policy may cancel before any step.
             What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
+        crash_at: None, or "any": the program may crash before any step, and starts again with what `durable` kept.
         clock: None: time moves when nothing can run; "explored": the policy may also move it to the next deadline.
         clock_moves: how often, 1 or more.
         order: "any": any task that can run may step next; "trio": each of them once per pass, in any order within it,
@@ -99,7 +101,7 @@ def run(
         >>> sim.run(program).value
         3600.0
     """
-    program = _with_all(program, track, given, clock, clock_moves, cancel_at, order)
+    program = _with_all(program, track, given, clock, clock_moves, with_crash(cancel_at, crash_at), order)
     job = checked_job(program, Fifo() if policy is None else policy, step_limit)
     with bounded(checked_seconds(seconds)):
         return _executed(job, details)
@@ -140,6 +142,7 @@ def replay(
     schedule: Schedule | str,
     *,
     cancel_at: str | None = None,
+    crash_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     order: str = "any",
@@ -153,6 +156,7 @@ def replay(
         program: the program the schedule was made with.
         schedule: a `Schedule`, its JSON, or its short form.
         cancel_at: what it was when the schedule was made.
+        crash_at: the same.
         clock: the same.
         clock_moves: the same.
         order: the same.
@@ -174,7 +178,7 @@ def replay(
     wanted = policy.schedule
     # A schedule that the limit did not stop has to end by itself, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    program = _with_all(program, track, given, clock, clock_moves, cancel_at, order)
+    program = _with_all(program, track, given, clock, clock_moves, with_crash(cancel_at, crash_at), order)
     job = checked_job(program, policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
@@ -197,6 +201,7 @@ def explore(
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
     cancel_at: str | None = None,
+    crash_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     order: str = "any",
@@ -228,6 +233,8 @@ def explore(
         cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
             and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Or the name
             of a `scope` in the program, which may be cancelled as long as it is open; one in each execution.
+        crash_at: None, or "any": each program may crash before any step, once, and starts again with what `durable`
+            kept; when it does is a choice like any other.  Not together with `cancel_at`.
         clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
             before any step.
         clock_moves: how often it may in one execution, 1 or more.
@@ -269,13 +276,15 @@ def explore(
 
     Checkpoint: never (it is not async).
     """
+    cancel_at = with_crash(cancel_at, crash_at)
     asked = partial(explore, program, strategy, check, max_executions)
 
     def in_a_world(more: Sequence[Constraint]) -> Report:
         """Explore the same under `more` constraints."""
         return asked(
             step_limit=step_limit,
-            cancel_at=cancel_at,
+            cancel_at=None if cancel_at == CRASH else cancel_at,
+            crash_at=crash_at,
             clock=clock,
             clock_moves=clock_moves,
             order=order,

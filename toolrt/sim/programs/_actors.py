@@ -26,9 +26,11 @@ from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._host import current_scheduler, simulate
 from toolrt.sim.engine._job import Driver, InPasses, Job
 from toolrt.sim.policies._choices import Choices
+from toolrt.sim.programs._crashes import crashing
 
 __all__ = [
     "CANCELLED",
+    "CRASH",
     "DEFAULT_CLOCK_MOVES",
     "arguments_for",
     "checked_jobs",
@@ -36,6 +38,7 @@ __all__ = [
     "named_actors",
     "with_actors",
     "with_clock",
+    "with_crash",
     "with_order",
 ]
 
@@ -46,6 +49,10 @@ DEFAULT_CLOCK_MOVES = 2
 _Program = Callable[[], Awaitable[Any]]
 
 _CANCELLER = "main.1"
+
+
+#: What stands for ``crash_at="any"`` where a cancel is named: at most one of the two can come.
+CRASH = "any crash"
 
 
 class _Ended(Enum):
@@ -67,6 +74,10 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
     """
     if cancel_at is None:
         return program
+    if cancel_at == CRASH:
+        if not callable(program):
+            raise DefinitionRefused("a program", "an async function without arguments", program)
+        return _called_like(program, crashing(program, _CANCELLER))
     if not isinstance(cancel_at, str) or not cancel_at:
         raise DefinitionRefused(
             "cancel_at", 'None, "any" (a cancel that may come before any step), or the name of a sim.scope', cancel_at
@@ -110,6 +121,21 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
         return CANCELLED if scope.cancelled_caught else value
 
     return _called_like(program, cancelled_anywhere)
+
+
+def with_crash(cancel_at: str | None, crash_at: object) -> str | None:
+    """Give what `with_actors` is given for the two arguments of a caller.
+
+    Raises:
+        DefinitionRefused: `crash_at` is neither None nor "any", or both are given.
+    """
+    if crash_at is None:
+        return cancel_at
+    if crash_at != "any" or cancel_at not in (None, CRASH):
+        raise DefinitionRefused(
+            "crash_at", 'None or "any" (the program may crash before any step), and no cancel_at', crash_at
+        )
+    return CRASH
 
 
 def with_clock(program: _Program, clock: object, moves: object) -> _Program:
@@ -178,7 +204,7 @@ def checked_jobs(jobs: object) -> int:
 
 def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int, order: str = "any") -> list[str]:
     """Give what else may happen, and in which orders, as a claim says it."""
-    named = [f"cancel_at={cancel_at}"] if cancel_at is not None else []
+    named = ["crash_at=any"] if cancel_at == CRASH else [f"cancel_at={cancel_at}"] if cancel_at is not None else []
     if clock is not None:
         named.append(f"clock_moves<={clock_moves}")
     return named if order == "any" else [*named, f"order={order}"]
@@ -186,7 +212,7 @@ def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int, ord
 
 def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int, order: str = "any") -> str:
     """Give what a call that runs the same program again needs besides, as a caller writes it."""
-    text = "" if cancel_at is None else f', cancel_at="{cancel_at}"'
+    text = "" if cancel_at is None else f', cancel_at="{cancel_at}"' if cancel_at != CRASH else ', crash_at="any"'
     if clock is not None:
         text += f', clock="{clock}", clock_moves={clock_moves}'
     return text if order == "any" else f'{text}, order="{order}"'
