@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.testing.conftest import Inner, ended
@@ -56,6 +58,19 @@ def test_the_tests_own_module_is_tracked_unless_told_otherwise(inner: Inner) -> 
     code, output = inner(tests, "-rA", "--explore-track", "none")
     assert code == 1
     assert "with track" not in output, output
+
+
+@pytest.mark.process
+def test_packages_of_the_rootdir_that_a_test_imports_are_tracked(inner: Inner, tmp_path: Path) -> None:
+    """The test of a library imports it: boxes of their own leave one trace, where code that is not seen leaves more."""
+    package = tmp_path / "bank"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    head, _, tests = _TESTS.replace("@TRACK", "").partition("@pytest")
+    (package / "boxes.py").write_text(head)
+    code, output = inner(f"import pytest, trio\nfrom bank.boxes import Box, add\n@pytest{tests}", "-rA")
+    assert code == 1
+    assert "PASS: exhaustive(traces=1) with track=test_it, bank" in output, output
 
 
 @pytest.mark.process

@@ -555,8 +555,9 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         jobs: how many processes share the executions, 1 by default; with more than one all are run, also after one has
             failed, and what the test writes into memory stays in the process that ran it.  Not under ``@given``.
         seconds: wall seconds after which no further execution is begun; no limit by default.
-        track: the plain objects that are seen: those that code of the test's own module touches (the default), those of
-            modules and packages that are named, or with False none; as `toolrt.sim.explore` takes it.
+        track: the plain objects that are seen: those that code of the test's own module touches (the default; under the
+            marker also of packages below pytest's rootdir that it imports), those of modules and packages that are
+            named, or with False none; as `toolrt.sim.explore` takes it.
 
     Raises:
         DefinitionRefused: an option is unknown, or the test is not async.

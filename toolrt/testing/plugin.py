@@ -26,10 +26,11 @@ import gc
 import inspect
 import re
 import shlex
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MethodType
+from types import MethodType, ModuleType
 from typing import Any
 
 import attrs
@@ -41,6 +42,7 @@ from toolrt import sim
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.sim.programs.threads._own import simulate_own_threads
+from toolrt.sim.programs.tracking._tracking import can_be_seen
 from toolrt.testing._changed import changes_key
 from toolrt.testing._explored import (
     SET_ASIDE,
@@ -199,6 +201,23 @@ def _is_installed(path: Path) -> bool:
     return not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
 
 
+def _packages_tested(test: Callable[..., Any], root: Path) -> list[str]:
+    """Give the packages and modules below the rootdir that a test's module has imported something from, by name."""
+    imported = [
+        value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        for value in inspect.unwrap(test).__globals__.values()
+    ]
+    names = {name.partition(".")[0] for name in imported if isinstance(name, str)}
+    found = []
+    for name in can_be_seen(names - {test.__module__.partition(".")[0], "conftest"}):
+        module = sys.modules[name]
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        place = next((Path(place) for place in places if place), None)
+        if place is not None and place.is_relative_to(root) and not _is_installed(place):
+            found.append(name)
+    return found
+
+
 def _written(item: pytest.Function) -> Callable[..., Any]:
     """Give the test's own function, not bound."""
     inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
@@ -238,6 +257,9 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
     if executions is None:
         executions = checked_number(config.getoption("explore") or "")
     order, whole_suite = _order_named(config), config.getoption("explore") is not None
+    tracked = names_tracked(track, test)
+    if track is None and tracked:
+        tracked = [*tracked, *_packages_tested(test, config.rootpath)]
     return attrs.evolve(
         plan,
         executions=plan.executions if executions is None else executions,
@@ -245,7 +267,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
         strategy=strategy if plan.strategy is None else plan.strategy,
         seconds=plan.seconds if seconds is None else seconds,
         order=order or (plan.order if "order" in marker.kwargs or not whole_suite else "trio"),
-        track=[*names_tracked(track, test), *(name for name in named if name != "none")],
+        track=[*dict.fromkeys([*tracked, *(name for name in named if name != "none")])],
         tracks_unasked=track is None,
         repairs=plan.repairs or config.getoption("explore_repair"),
         verbose=config.getoption("explore_verbose"),
