@@ -198,6 +198,7 @@ async def run_turn(
     stream: Any,
     state: State | None,
     on_event: Callable[[Any], object] | None,
+    batch_id: str | None = None,
 ) -> T:
     """Open a batch, in Trio or in asyncio, read the stream into it, and wait for its calls.
 
@@ -206,7 +207,7 @@ async def run_turn(
     if not isinstance(runtime, Runtime):
         raise DefinitionRefused("the runtime of a turn", "a toolrt.Runtime", runtime)
     open_batch = runtime.open_batch if trio.lowlevel.in_trio_task() else functools.partial(aio.open_batch, runtime)
-    opened = open_batch(state, owner=object())  # a conversation has one turn at a time
+    opened = open_batch(state, batch_id, owner=object())  # a conversation has one turn at a time
     async with opened as batch:
         turn = kind(batch)
         await turn.hear(stream, on_event)

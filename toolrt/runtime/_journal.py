@@ -20,6 +20,7 @@ them in one order.  A cancel of one waiting call is durable with the next record
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -31,32 +32,14 @@ from toolrt.model import Allow, BatchOutcome, Deny, Outcome, Rewrite, State, Too
 from toolrt.model._watched_state import StateReads, bare_state, parts_json
 from toolrt.order import CallRecord
 from toolrt.runtime._execution import EndedBefore
-from toolrt.runtime._kept import CallPlace, KeptBatch, KeptCall, fingerprint
 from toolrt.store import Journal
 from toolrt.store._codec import text_of
+from toolrt.store._kept import CallPlace, KeptBatch, KeptCall, fingerprint
 from toolrt.store._records import FULL
 
-__all__ = ["BatchJournal", "read_batch"]
+__all__ = ["BatchJournal"]
 
 _HAPPENED = "interrupted: the process ended while it ran, so its effects may have landed"
-
-
-async def read_batch(journal: Journal, batch_id: str) -> KeptBatch:
-    """What the journal has of a batch.
-
-    Raises:
-        JournalRefused: there is no such batch, or its records were removed.
-
-    Checkpoint: always.
-    """
-    records = await journal.ask(lambda store: store.read(batch_id))
-    if records:
-        return KeptBatch.read(batch_id, records)
-    if records is None:
-        why = f"the journal {journal.name} has no batch of this id"
-        raise JournalRefused(f"batch {batch_id}", why, "`await journal.unfinished()` gives those that it has.")
-    why = "it is over, and its records were removed (Journal(keep=), or toolrt purge)"
-    raise JournalRefused(f"batch {batch_id}", why, "Raise Journal(keep=) to keep more.")
 
 
 @attrs.define(eq=False)
@@ -103,18 +86,19 @@ class BatchJournal:
         """The journal of a new batch, or of one of which there is `kept`.
 
         Raises:
-            JournalRefused: the codec does not carry the state or the owner.
+            JournalRefused: the codec does not carry the state.
         """
         codec = journal.codec
         if kept is None:
             header: dict[str, Any] = {"codec": codec.name, "lanes": lanes}
-            for what, value in (("state", bare_state(state)), ("owner", owner)):
-                try:
-                    header[what] = codec.encode(value)
-                except TypeError as error:
-                    why = f"its {what} holds {error}"
-                    remedy = "Keep plain values there, or give the journal a toolrt.store.Codec with that kind."
-                    raise JournalRefused(f"batch {batch_id}", why, remedy) from None
+            try:
+                header["state"] = codec.encode(bare_state(state))
+            except TypeError as error:
+                why = f"its state holds {error}"
+                remedy = "Keep plain values there, or give the journal a toolrt.store.Codec with that kind."
+                raise JournalRefused(f"batch {batch_id}", why, remedy) from None
+            with contextlib.suppress(TypeError):  # a later process has no such object
+                header["owner"] = codec.encode(owner)
             return cls(_Shared(journal, KeptBatch(batch_id, header), False), (), abort)
         return cls(_Shared(journal, kept, True), (), abort)
 

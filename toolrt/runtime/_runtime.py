@@ -49,8 +49,8 @@ from toolrt.runtime._statistics import RuntimeStatistics, statistics_of
 from toolrt.runtime._telemetry import BatchTelemetry
 
 if TYPE_CHECKING:
-    from toolrt.runtime._kept import KeptBatch
     from toolrt.store import Journal
+    from toolrt.store._kept import KeptBatch
 
 __all__ = ["Runtime"]
 
@@ -255,15 +255,15 @@ class Runtime:
         journal = self.journal
         if journal is None:
             raise DefinitionRefused("Runtime.resume", "Runtime(registry, journal=toolrt.Journal(path))", journal)
-        from toolrt.runtime._journal import read_batch
-
-        kept = await read_batch(journal, batch_id)
+        kept = await journal.read(batch_id)
         known = kept.outcome(journal.codec)
         if known is not None:
             return BatchOutcome(*known, (), batch_id)
         kept.refuse_changed(journal.codec, policy_name(self.lanes), self.registry)
         calls, state = kept.tool_calls(journal.codec), journal.codec.decode(kept.header["state"])
-        owner, reads = journal.codec.decode(kept.header["owner"]), self.reads_in(calls)
+        # An owner that no file keeps was an object of the process that ended: no other batch has it.
+        owner = journal.codec.decode(kept.header["owner"]) if "owner" in kept.header else object()
+        reads = self.reads_in(calls)
         return await Batch(self._new_batch(state, batch_id, reads, listens=False, owner=owner, kept=kept)).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:

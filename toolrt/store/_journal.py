@@ -10,8 +10,10 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import DefinitionRefused, JournalFailed, ToolrtError
+from toolrt.errors import DefinitionRefused, JournalFailed, JournalRefused, ToolrtError
+from toolrt.model import ToolCall
 from toolrt.store._codec import Codec
+from toolrt.store._kept import KeptBatch
 from toolrt.store._records import Bounds, RecordStore
 
 T = TypeVar("T")
@@ -110,6 +112,39 @@ class Journal:
         """
         found = await self.ask(lambda store: store.unfinished())
         return [batch_id for batch_id in found if batch_id not in self.store.running]
+
+    async def calls(self, batch_id: str) -> list[ToolCall]:
+        """What a model asked for in a batch, in call order: of a streamed reply, as far as it came.
+
+        With the results of `Runtime.resume` that is what a conversation goes on with.
+
+        Raises:
+            JournalRefused: there is no such batch, or its records were removed; or as `unfinished`.
+            JournalFailed: as `unfinished`.
+
+        Checkpoint: always.
+        """
+        return (await self.read(batch_id)).tool_calls(self.codec)
+
+    async def read(self, batch_id: str) -> KeptBatch:
+        """What there is of a batch.
+
+        Args:
+            batch_id: the batch.
+
+        Raises:
+            JournalRefused, JournalFailed: as `calls`.
+
+        Checkpoint: always.
+        """
+        records = await self.ask(lambda store: store.read(batch_id))
+        if records:
+            return KeptBatch.read(batch_id, records)
+        if records is None:
+            why = f"the journal {self.name} has no batch of this id"
+            raise JournalRefused(f"batch {batch_id}", why, "`await journal.unfinished()` gives those that it has.")
+        why = "it is over, and its records were removed (Journal(keep=), or toolrt purge)"
+        raise JournalRefused(f"batch {batch_id}", why, "Raise Journal(keep=) to keep more.")
 
     async def ask(self, question: Callable[[RecordStore], T]) -> T:
         """What the store answers.

@@ -156,6 +156,7 @@ async def run(
     state: State | None = None,
     *,
     on_event: Callable[[Any], object] | None = None,
+    batch_id: str | None = None,
 ) -> AnthropicTurn:
     """Run the calls of a streamed message as one batch that starts them while the model still speaks.
 
@@ -165,6 +166,7 @@ async def run(
             ``client.messages.stream(...)``.
         state: the state the first lane starts from; the empty one by default.
         on_event: called with each event after it was read, to show text as it comes.
+        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.
 
     Returns:
         The turn; its batch is over.
@@ -184,4 +186,4 @@ async def run(
         turn = await run(runtime, client.messages.create(..., tools=tools(runtime), stream=True))
         messages += turn.messages
     """
-    return await run_turn(AnthropicTurn, runtime, stream, state, on_event)
+    return await run_turn(AnthropicTurn, runtime, stream, state, on_event, batch_id)

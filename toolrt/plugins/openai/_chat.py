@@ -163,6 +163,7 @@ async def run_chat(
     state: State | None = None,
     *,
     on_event: Callable[[Any], object] | None = None,
+    batch_id: str | None = None,
 ) -> ChatTurn:
     """Run the calls of a streamed chat completion as one batch that starts them while the model still speaks.
 
@@ -172,6 +173,7 @@ async def run_chat(
             ``client.chat.completions.stream(...)``.
         state: the state the first lane starts from; the empty one by default.
         on_event: called with each event after it was read, to show text as it comes.
+        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.
 
     Returns:
         The turn; its batch is over.
@@ -191,4 +193,4 @@ async def run_chat(
         turn = await run_chat(runtime, client.chat.completions.create(..., tools=chat_tools(runtime), stream=True))
         messages += turn.messages
     """
-    return await run_turn(ChatTurn, runtime, stream, state, on_event)
+    return await run_turn(ChatTurn, runtime, stream, state, on_event, batch_id)

@@ -127,6 +127,7 @@ async def run(
     state: State | None = None,
     *,
     on_event: Callable[[Any], object] | None = None,
+    batch_id: str | None = None,
 ) -> ResponsesTurn:
     """Run the calls of a streamed response as one batch that starts them while the model still speaks.
 
@@ -136,6 +137,7 @@ async def run(
             ``client.responses.stream(...)``.
         state: the state the first lane starts from; the empty one by default.
         on_event: called with each event after it was read, to show text as it comes.
+        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.
 
     Returns:
         The turn; its batch is over.
@@ -155,4 +157,4 @@ async def run(
         turn = await run(runtime, client.responses.create(..., tools=tools(runtime), stream=True))
         items += turn.messages
     """
-    return await run_turn(ResponsesTurn, runtime, stream, state, on_event)
+    return await run_turn(ResponsesTurn, runtime, stream, state, on_event, batch_id)

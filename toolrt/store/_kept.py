@@ -29,7 +29,7 @@ import attrs
 from toolrt._plain import compact, plain
 from toolrt.errors import JournalRefused
 from toolrt.model import Outcome, State, Tool, ToolCall, ToolResult
-from toolrt.store import Codec
+from toolrt.store._codec import Codec
 
 __all__ = ["CallPlace", "KeptBatch", "KeptCall", "fingerprint"]
 
