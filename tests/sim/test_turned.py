@@ -86,3 +86,34 @@ def test_claim_names_the_share_of_pairs_whose_both_orders_were_run() -> None:
 
     report = sim.explore(program, sim.DPOR(), _fine)
     assert (report.verdict, report.claim) == (sim.PASS, "exhaustive(traces=1, pairs=2016 of 2016 or more)")
+
+
+class Hostile(dict[str, int]):
+    """Raises wherever it is looked at."""
+
+    __slots__ = ("kept",)
+
+    def _refuse(self, *_: object) -> object:
+        raise RuntimeError("it was called")
+
+    __class__ = property(_refuse)  # type: ignore[assignment]
+    __iter__ = __len__ = __getitem__ = items = keys = __repr__ = __eq__ = __getattribute__ = _refuse  # type: ignore
+
+
+def test_comparison_calls_no_code_of_the_program() -> None:
+    """Attributes and items are read below what a class has redefined."""
+
+    async def program() -> int:
+        cells, hostile = [sim.Cell(0), sim.Cell(0)], Hostile(a=1)
+
+        async def work(cell: sim.Cell[int]) -> None:
+            cell.set(1)
+            await checkpoint()
+            cell.set(2)
+
+        async with trio.open_nursery() as nursery:
+            for cell in cells:
+                nursery.start_soon(work, cell)
+        return dict.__len__(hostile)
+
+    assert sim.explore(program, sim.DPOR(), _fine).claim == "exhaustive(traces=1)"

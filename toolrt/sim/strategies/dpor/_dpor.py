@@ -62,6 +62,9 @@ _GOES_ON, _MORE, _MORE_LEAST = 2, 4, 100
 # More are not looked for at once: a common cause has most of them.
 _MOST_UNLIKE = 8
 
+# Traces are turned until they were compared in so many objects: two seconds or so.
+_MOST_LOOKED_AT = 500_000
+
 
 @attrs.frozen
 class DPOR:
@@ -302,6 +305,8 @@ class DPORSearch(Shared):
         for choices, pair in pairs.to_turn(self.traces // 4):
             if pair in self._unlike:
                 continue
+            if samples.looked_at > _MOST_LOOKED_AT:
+                break
             found = yield from samples.turn(choices, pair, pairs)
             if isinstance(found, Unlike):
                 self._unlike[found.pair] = found.variable

@@ -15,6 +15,7 @@ Limits.  An object of a compiled extension is known by what it refers to and by 
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import gc
 import re
@@ -32,15 +33,12 @@ from types import (
     FunctionType,
     GeneratorType,
     GetSetDescriptorType,
-    MappingProxyType,
     MemberDescriptorType,
     MethodType,
     ModuleType,
     TracebackType,
 )
 from typing import TYPE_CHECKING, Any
-
-import trio
 
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
@@ -52,7 +50,14 @@ MOST = 20_000
 
 _PLAIN = (type(None), bool, int, str, bytes, complex, float, range, type(...), type(NotImplemented))
 
-_SKIPPED = (FrameType, CodeType, TracebackType, ModuleType, GetSetDescriptorType, MemberDescriptorType)
+_SKIPPED = frozenset(
+    (CodeType, ContextVar, FrameType, GetSetDescriptorType, MemberDescriptorType, ModuleType, TracebackType)
+)
+
+# What Trio's loop is made of, and tasks, whose names are asked for before.
+_OF_TRIOS_LOOP = frozenset(
+    ("CancelStatus", "EntryQueue", "EpollIOManager", "GuestState", "KqueueIOManager", "Runner", "Task", "ThreadCache")
+)
 
 # Modules of compiled types that hold nothing but what they refer to.
 _FOLLOWED = frozenset(
@@ -116,6 +121,7 @@ def reachable(record: ExecutionRecord) -> Reachable:
     entries, unseen = found.entries, found.unseen
     numbers: dict[int, int] = {}
     kept: list[Any] = []  # what was made on the way keeps its id
+    touched = len(record.touched)
     roots = [(-1, name, actors[name].task.coro) for name in sorted(actors, key=lambda name: actors[name].key)]
     stack: list[tuple[int, str, Any]] = roots[::-1]
     while stack:
@@ -137,21 +143,22 @@ def reachable(record: ExecutionRecord) -> Reachable:
         if number >= MOST:
             unseen.add(f"more than {MOST} objects")
             break
-        text, children = _inside(value, kind, unseen)
+        try:
+            text, children = _inside(value, kind, unseen)
+        except Exception:
+            text, children = kind.__qualname__, ()
+            unseen.add(f"{kind.__module__}.{text}")
         entries.append((parent, edge, text))
         if children:
             below = [(number, way, child) for way, child in children]
             below.reverse()
             stack += below
+    del record.touched[touched:]
     return found
 
 
 def _inside(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
     """Give what an object is, and what it leads to."""
-    if kind is list or kind is tuple or kind is deque:
-        return f"{kind.__name__} of {len(value)}", [(f"[{index}]", item) for index, item in enumerate(value)]
-    if kind is dict:
-        return f"dict of {len(value)}", list(_items(value))
     if kind is CellType:
         try:
             return "", [("", value.cell_contents)]
@@ -163,33 +170,13 @@ def _inside(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
         return f"function {value.__qualname__}", list(_of_function(value))
     if kind is MethodType:
         return f"method {value.__func__.__qualname__}", [("", value.__self__)]
-    if isinstance(value, _SKIPPED) or kind is ContextVar:
+    if kind in _SKIPPED or kind.__name__ in _OF_TRIOS_LOOP:
         return kind.__name__, ()
-    if isinstance(value, type):
-        own = _is_own(value.__module__)
-        return f"class {value.__qualname__}", list(_of_class(value)) if own else ()
-    module = kind.__module__ or ""
-    if module.startswith(_OWN):
+    if issubclass(kind, type):
+        return f"class {value.__qualname__}", list(_of_class(value)) if _is_own(value.__module__) else ()
+    if kind.__module__.startswith(_OWN):
         return kind.__name__, [(".value", value._value)] if kind.__name__ == "Cell" else ()
-    if isinstance(value, trio.lowlevel.Task) or kind.__name__ in _OF_TRIOS_LOOP:
-        return kind.__name__, ()
-    if isinstance(value, (set, frozenset)):
-        return f"{kind.__name__} {sorted(map(_shallow, value))}", ()
     return _object(value, kind, unseen)
-
-
-_OF_TRIOS_LOOP = frozenset(
-    [
-        "Runner",
-        "GuestState",
-        "CancelStatus",
-        "EntryQueue",
-        "ThreadCache",
-        "EpollIOManager",
-        "KqueueIOManager",
-        "WindowsIOManager",
-    ]
-)
 
 
 def _plain_text(value: Any) -> str:
@@ -204,19 +191,16 @@ _ADDRESS = re.compile("0x[0-9a-f]+")
 
 
 def _items(value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
-    plain = [(_plain_text(key), item) for key, item in value.items() if type(key) in _PLAIN]
-    plain.sort(key=_first)
-    for key, item in plain:
-        yield f"[{key}]", item
-    if len(plain) != len(value):
-        others = [(key, item) for key, item in value.items() if type(key) not in _PLAIN]
-        others.sort(key=lambda pair: _shallow(pair[0]))
-        for key, item in others:
+    pairs = [(_shallow(key), key, item) for key, item in dict.items(value)]
+    if not issubclass(type(value), OrderedDict):
+        pairs.sort(key=_first)
+    for text, key, item in pairs:
+        yield f"[{text}]", item
+        if type(key) not in _PLAIN:
             yield ".key", key
-            yield f"[{_shallow(key)}]", item
 
 
-def _first(pair: tuple[str, Any]) -> str:
+def _first(pair: tuple[Any, ...]) -> Any:
     return pair[0]
 
 
@@ -226,8 +210,6 @@ def _shallow(value: Any) -> str:
         return _plain_text(value)
     if type(value) in (tuple, frozenset):
         return f"({', '.join(map(_shallow, value))})"
-    if isinstance(value, trio.lowlevel.Task):
-        return "task"
     return type(value).__qualname__
 
 
@@ -240,7 +222,7 @@ def _suspended(value: Any) -> tuple[str, Children]:
         return f"{code.co_qualname}, ended", ()
     children = sorted(frame.f_locals.items())
     shown = {id(item) for _, item in children}
-    stack = [item for item in gc.get_referents(value) if id(item) not in shown and not isinstance(item, _SKIPPED)]
+    stack = [item for item in gc.get_referents(value) if id(item) not in shown and type(item) not in _SKIPPED]
     children = [(f" {name}" if not name.startswith(".") else name, item) for name, item in children]
     children += [(f" <{index}>", item) for index, item in enumerate(stack) if type(item) not in (str, CellType)]
     line = "" if _is_foreign(frame.f_globals.get("__name__", "")) else f" at {frame.f_lasti}"
@@ -285,28 +267,29 @@ def _object(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
     """Give what any other object is."""
     text = kind.__qualname__
     children: list[tuple[str, Any]] = []
-    if isinstance(value, BuiltinFunctionType):
-        owner = value.__self__
-        return value.__qualname__, () if isinstance(owner, ModuleType) else [("", owner)]
-    own = getattr(value, "__dict__", None)
-    if type(own) is dict:
-        children += [(f".{name}", item) for name, item in sorted(own.items(), key=_first)]
+    if kind is BuiltinFunctionType:
+        return value.__qualname__, () if type(value.__self__) is ModuleType else [("", value.__self__)]
     slots = copyreg._slotnames(kind)  # type: ignore[attr-defined]
-    children += [(f".{name}", getattr(value, name)) for name in slots if hasattr(value, name)]
-    is_followed = type(own) is dict or any("__slots__" in base.__dict__ for base in kind.__mro__)
-    if isinstance(value, dict):
-        ordered = isinstance(value, OrderedDict)
-        pairs = [(f"[{_shallow(key)}]", item) for key, item in dict.items(value)] if ordered else _items(value)
-        children += pairs
-        if ordered:
-            children += [(".key", key) for key in dict.keys(value) if isinstance(key, trio.lowlevel.Task)]
-    elif isinstance(value, (list, tuple, deque)):
-        children += [(f"[{index}]", item) for index, item in enumerate(value)]
-    elif isinstance(value, BaseException):
+    for name in ("__dict__", *slots):
+        # Not by the program's own code, which may do anything.
+        with contextlib.suppress(AttributeError):
+            item = object.__getattribute__(value, name)
+            children += (
+                sorted((f".{key}", one) for key, one in item.items()) if name == "__dict__" else [(f".{name}", item)]
+            )
+    is_followed = bool(children) or any("__slots__" in base.__dict__ for base in kind.__mro__)
+    if issubclass(kind, dict):
+        text = f"{text} of {dict.__len__(value)}"
+        children += _items(value)
+    elif issubclass(kind, (list, tuple, deque)):
+        base = next(base for base in (list, tuple, deque) if issubclass(kind, base))
+        children += [(f"[{index}]", item) for index, item in enumerate(base.__iter__(value))]
+        text = f"{text} of {base.__len__(value)}"
+    elif issubclass(kind, (set, frozenset)):
+        text = f"{text} {sorted(map(_shallow, (set if issubclass(kind, set) else frozenset).__iter__(value)))}"
+    elif issubclass(kind, BaseException):
         children += [(".args", value.args), (".__cause__", value.__cause__)]
-    elif isinstance(value, MappingProxyType):
-        children += _items(dict(value))
-    elif isinstance(value, bytearray):
+    elif kind is bytearray:
         text = f"{text} {bytes(value)!r}"
     elif not is_followed:
         children += [(f"<{index}>", item) for index, item in enumerate(gc.get_referents(value)) if item is not kind]

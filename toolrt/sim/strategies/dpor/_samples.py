@@ -84,6 +84,8 @@ class Samples:
         self._seen: set[tuple[int, ...]] = set()
         #: The types of what no turned trace could be compared in.
         self.unseen: set[str] = set()
+        #: How many objects turned traces were compared in.
+        self.looked_at = 0
         self._texts: set[str] | None = None
 
     def hold_against(self, walk: RandomWalk, outcomes: Collection[Any]) -> _Looking:
@@ -132,6 +134,7 @@ class Samples:
             return (yield from self._named(events, nodes, order, trace))
         first, then = policy.reached, turned.reached
         self.unseen |= first.unseen
+        self.looked_at += len(first.entries)
         # Where another step of a deadlock comes last, there is no moment to compare.
         has_moment = order[-1] == len(nodes) - 1
         if has_moment and then is None:
