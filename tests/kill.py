@@ -1,6 +1,6 @@
 """Kills real processes that run a batch with a journal, resumes it, and counts effects that are lost or come twice.
 
-Run it with ``python -m tests.kill --kills 500 --seed 1``.  Each round runs one batch to its end in several processes.
+Run it with ``python tests/kill.py --kills 500 --seed 1``.  Each round runs one batch to its end in several processes.
 SIGKILL ends each but the last: at an instant drawn over wall time, or before or behind a commit of the journal.  A
 round has one kill or two, the second while the batch is resumed.  It prints how many effects were lost (a call is OK
 and its effect is not there) and how many came twice; the exit code is 1 if there was one.
@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+
+if __name__ in ("__main__", "__mp_main__"):  # a script, and a process that it starts, find the checkout so
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests._forked import forked, pipe
 from tests.store._killed import calls, effects, process

@@ -28,7 +28,7 @@ import attrs
 import trio
 
 from toolrt.errors import JournalFailed, JournalRefused
-from toolrt.model import Allow, BatchOutcome, Deny, Outcome, Rewrite, State, Tool, ToolCall, ToolOutput
+from toolrt.model import Allow, BatchOutcome, Deny, Outcome, Rewrite, State, Tool, ToolCall, ToolOutput, reads_only
 from toolrt.model._watched_state import StateReads, bare_state, parts_json
 from toolrt.order import CallRecord
 from toolrt.runtime._execution import EndedBefore
@@ -237,7 +237,9 @@ class BatchJournal:
             )
             self._instead[call.call_index] = self._raising(tool, EndedBefore(Outcome.ERROR, text))
             return
-        if kept.started and not (tool.idempotent or tool.pure or call.reads_only):
+        # An exclusive call holds everything, whatever its tool declares.
+        only_reads = call.reads_only or (isinstance(tool.claims, tuple) and reads_only(tool.claims))
+        if kept.started and not (tool.idempotent or tool.pure or only_reads):
             happened = await self._look(tool, kept)
             if happened is None:
                 self._instead[call.call_index] = self._raising(tool, EndedBefore(Outcome.INTERRUPTED, _HAPPENED))

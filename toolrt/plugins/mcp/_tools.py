@@ -92,6 +92,7 @@ def tool_of(connection: _CallingConnection, offered: Offered, name: str, owner: 
         description=description,
         schema=offered.input_schema,
         owner=owner,
+        idempotent=hints.repeatable,
         max_result=server.output_limit,
     )
     try:
