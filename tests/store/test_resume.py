@@ -14,7 +14,7 @@ import trio
 
 import toolrt
 from tests.store._crashes import Crash, crashed
-from toolrt import Change, Outcome, Registry, Runtime, State, Tool, ToolCall, ToolContext, ToolOutput
+from toolrt import Change, Claim, Outcome, Registry, Runtime, State, Tool, ToolCall, ToolContext, ToolOutput
 from toolrt.errors import DefinitionRefused, JournalFailed, JournalRefused
 from toolrt.store import Codec, MemoryRecords
 
@@ -241,3 +241,52 @@ async def test_files_of_others_are_refused(tmp_path: Path) -> None:
         with pytest.raises(JournalRefused, match=why):
             await runtime(toolrt.Journal(tmp_path / name)).run([], batch_id="b")
         assert (tmp_path / name).read_bytes() == before
+
+
+async def test_a_cancelled_batch_that_was_left_is_over() -> None:
+    """Its outcome was handed out, so it is given again: with what was interrupted, and what was not started."""
+    journal, started = toolrt.Journal(MemoryRecords()), trio.Event()
+
+    @toolrt.tool(claims=[Claim("x", toolrt.WRITE)], schema=None)
+    async def waits(ctx: ToolContext) -> None:
+        started.set()
+        await trio.sleep_forever()
+
+    async with runtime(journal, waits).open_batch(batch_id="b") as batch:
+        for _ in range(2):
+            batch.submit(ToolCall("1", "waits", {}))
+        await started.wait()
+        batch.cancel("enough")
+    assert [result.outcome for result in batch.outcome.results] == [Outcome.INTERRUPTED, Outcome.NOT_STARTED]
+    assert await runtime(journal, waits).resume("b") == batch.outcome
+    assert await journal.unfinished() == []
+
+
+async def test_a_call_that_was_cancelled_alone_stays_cancelled() -> None:
+    """The batch is stopped after it: what waited is not started later, and what ran may have happened."""
+    journal, started, goes_on = toolrt.Journal(MemoryRecords()), trio.Event(), trio.Event()
+    delivered = []
+
+    @toolrt.tool(idempotent=True, claims=[Claim("x", toolrt.WRITE)], schema=None)
+    async def waits(ctx: ToolContext) -> str:
+        started.set()
+        await goes_on.wait()
+        return "done"
+
+    with pytest.raises(KeyError):
+        async with runtime(journal, waits).open_batch(batch_id="b") as batch:
+            for _ in range(3):
+                batch.submit(ToolCall("1", "waits", {}))
+            await started.wait()
+            batch.cancel_call(1, "not this one")
+            batch.cancel_call(0, "nor this")
+            async for update in batch:
+                if isinstance(update, toolrt.ResultReady):
+                    delivered.append(update.result)
+                if len(delivered) == 2:
+                    break
+            raise KeyError
+    goes_on.set()
+    outcome = await runtime(journal, waits).resume("b")
+    assert [result.outcome for result in outcome.results] == [Outcome.INTERRUPTED, Outcome.NOT_STARTED, Outcome.OK]
+    assert list(outcome.results[:2]) == delivered
