@@ -64,6 +64,27 @@ def test_edits_without_claims_in_parallel_lanes_lose_one() -> None:
     assert not found["text"].startswith("1 outcome"), found
 
 
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ("sim.explore(two)", "PASS: exhaustive"),  # it has a program, and keeps no report
+        ("sim.explore(one); report = sim.explore(two)", "2 outcomes, nothing was checked"),
+        ("del program; sim.explore(one); sim.explore(two)", "2 outcomes, nothing was checked"),
+        ("del program; print(sim.run(two).value)", "It explored nothing."),
+    ],
+)
+def test_text_that_explores_by_itself_shows_its_last_report(more: str, text: str) -> None:
+    """Else its program is explored; a text with neither shows what it printed."""
+    source = """
+from toolrt import sim
+async def one(): return 1
+async def two(): return sim.choose(2)
+async def program(): return 1
+def check(execution): return True
+"""
+    assert _answer(PlaygroundSession(), kind="explore", source=source + more)["text"].startswith(text)
+
+
 def test_second_text_is_told_with_its_own_lines() -> None:
     """Nothing of what was learned of the first text's lines is told of the second."""
     session, source = PlaygroundSession(), _POINTS["lost update"].source

@@ -2,7 +2,8 @@
 
 Rules.
     1. A program is a module: ``async def program()``, and ``def check(execution)`` where a value must be judged; or one
-       that explores by itself, as those of the documentation do: its last report is shown.
+       that explores by itself and keeps a report, or has no such function, as the examples of the documentation: the
+       last report is shown.
        A batch is a module, too: ``tools``, ``response`` (what a model answered), and where they are wanted ``state``,
        ``seconds`` and ``begin()``, which is called before each schedule.
     2. The text is written to a file and run anew for each question, so the lines of an answer are those of the editor.
@@ -23,12 +24,11 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
-from unittest import mock
 
 import attrs
 
@@ -96,7 +96,7 @@ class PlaygroundSession:
             "cell": self._cell,
         }
         try:
-            with mock.patch.object(toolrt, "tool", self._tool):
+            with _replaced(toolrt, "tool", self._tool):
                 found = kinds[asked["kind"]](asked, tell)
         except (Exception, SystemExit) as error:
             found = {"error": _told(error)}
@@ -111,9 +111,11 @@ class PlaygroundSession:
             own.append(explore(*arguments, **settings | given))
             return own[-1]
 
-        with contextlib.redirect_stdout(printed), mock.patch.object(sim, "explore", noted):
+        with contextlib.redirect_stdout(printed), _replaced(sim, "explore", noted):
             module = _loaded(file)
-        if not own and printed.getvalue() and not hasattr(module, "program"):
+        if hasattr(module, "program") and not any(isinstance(value, sim.Report) for value in vars(module).values()):
+            own.clear()  # explorations on the way to its program
+        elif not own and printed.getvalue():
             return {"verdict": "", "text": "It explored nothing.", "outcomes": [], "printed": printed.getvalue()}
         report = own[-1] if own else _explored(*_program_in(module, asked), asked, tell)
         self._failure = report.failures[0] if report.failures else None
@@ -254,6 +256,17 @@ class _PlayedTree:
 def _outcome(done: toolrt.BatchOutcome) -> str:
     told = [f"{one.outcome.name} {one.content}" for one in done.results]
     return "\n".join([*told, stable_text(dict(done.state))])
+
+
+@contextlib.contextmanager
+def _replaced(owner: ModuleType, name: str, value: Any) -> Iterator[None]:
+    # Not `unittest.mock`: with it the memory snapshot is larger.
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
 
 
 def _written(source: str) -> Path:
