@@ -214,11 +214,21 @@ def test_only_what_reads_is_offered_where_asked(tmp_path: Path) -> None:
             assert all(one["annotations"]["readOnlyHint"] for one in found)
         return {one["name"] for one in found}
 
-    reads, silent = offered("--read-only"), offered("--no-shell")
+    reads, silent = offered("--read-only"), offered("--no-shell", "--tools", "edit,shell,code,make_dir")
     assert {"read_file", "search"} <= reads
     assert "write_file" in silent
     assert "run_command" not in reads | silent
+    assert "make_dir" in silent
+    assert not {"read_file", "move_path"} & silent
     assert not {"write_file", "edit_file", "change_dir", "parallel_edit_files"} & reads
+
+
+def test_tools_that_there_are_not_are_refused(toolrt: Any, tmp_path: Path) -> None:
+    """The refusal names those that there are."""
+    ended = toolrt("serve", "--mcp", "--workspace", tmp_path, "--no-shell", "--tools", "read,write")
+    assert ended.code == 2
+    assert "'write'" in ended.err
+    assert "edit_file" in ended.err
 
 
 def test_serve_is_refused_without_a_protocol_or_a_directory(toolrt: Any, tmp_path: Path) -> None:

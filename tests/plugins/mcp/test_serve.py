@@ -31,7 +31,10 @@ from toolrt import (
     Image,
     Json,
     OutputChunk,
+    Permissions,
+    Permit,
     Registry,
+    Rule,
     Runtime,
     ToolOutput,
     Workspace,
@@ -550,6 +553,53 @@ async def test_tools_are_listed_with_what_they_do() -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are counted in /proc")
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({"action": "accept", "content": {"answer": "once"}}, "replaced"),
+        ({"action": "accept", "content": {"answer": "no"}}, "said no"),
+        ({"action": "accept"}, "said no"),
+        ({"action": "decline"}, "said no"),
+        ({"action": "cancel"}, "no answer"),
+        (None, "no answer"),
+    ],
+)
+async def test_the_host_asks_its_person_before_a_call(result: Any, expected: str, autojump_clock: Any) -> None:
+    """The call waits for the answer while others go on, and runs after a clear yes alone."""
+    workspace, asked = files(a="<0>", b="b"), mcp.Elicitation({permit.value: permit for permit in Permit})
+    approve = Permissions(workspace, [Rule("edit_file", None, "ask")], asked.put, default="allow")
+    runtime = Runtime(Registry(workspace.tools()), approve=approve)
+    hello = request("hello", "initialize", protocolVersion="2025-11-25", capabilities={"elicitation": {}})
+    async with served(runtime, initialized=False, elicitation=asked) as host:
+        await host.send(hello, call(2, "read_file", path="b.txt"))
+        assert {one["id"] for one in await host.take(2)} == {"hello", 2}
+        await host.send(edits("a.txt", 1)[0])
+        question = await host.next()
+        assert (question["method"], "a.txt" in question["params"]["message"]) == ("elicitation/create", True)
+        answer = {"error": {"code": -1, "message": ""}} if result is None else {"result": result}
+        await host.send({"jsonrpc": "2.0", "id": question["id"], **answer})
+        assert expected in text(await host.next())
+
+
+async def test_a_question_is_withdrawn_with_its_call_and_a_host_that_cannot_ask_denies(autojump_clock: Any) -> None:
+    """A call that waits for a person and is cancelled leaves no question open."""
+    workspace = files(a="<0>")
+    for capabilities in ({"elicitation": {}}, {}):
+        asked = mcp.Elicitation({permit.value: permit for permit in Permit})
+        approve = Permissions(workspace, [Rule("edit_file", None, "ask")], asked.put, default="allow")
+        runtime = Runtime(Registry(workspace.tools()), approve=approve)
+        hello = request("hello", "initialize", protocolVersion="2025-11-25", capabilities=capabilities)
+        async with served(runtime, initialized=False, elicitation=asked) as host:
+            await host.send(hello, edits("a.txt", 1)[0])
+            found = (await host.take(2))[1]
+            if not capabilities:
+                assert "cannot ask a person" in text(found)
+                continue
+            await host.send(cancelled(1))
+            gone = await host.next()
+            assert (gone["method"], gone["params"]) == ("notifications/cancelled", {"requestId": found["id"]})
+
+
 async def test_a_cancelled_command_ends_with_all_that_it_started(tmp_path: Any) -> None:
     """The whole process group; the next command runs."""
     written = tmp_path / "started"

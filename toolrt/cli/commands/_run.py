@@ -37,7 +37,7 @@ from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
 from toolrt.cli.screen._board import BatchBoard
 from toolrt.cli.screen._escape import on_one_line, shown_lines
-from toolrt.cli.screen._permit import permissions_of
+from toolrt.cli.screen._permit import TerminalQuestions, permissions_of
 from toolrt.cli.screen._plan import in_words, plan_of, print_plan
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.cli.screen._signals import code_of_interrupt, who_interrupts
@@ -132,7 +132,7 @@ def run(
     wanted = ToolOptions(
         shell or sandbox, sandbox, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base)
     )
-    approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
+    approve = permissions_of(files, allow, ask, deny, TerminalQuestions(screen, response != STANDARD_INPUT).put)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
     observer = None if lines is None else Telemetry(lines, root=roots.base, mounts=roots.mounts)
 

@@ -12,7 +12,6 @@ import importlib.util
 import os
 import shutil
 import stat
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from typing import Annotated, NoReturn
@@ -26,23 +25,32 @@ from toolrt.cli.experiment._offer import ToolOptions, offered
 from toolrt.cli.experiment._options import LIMIT, Whole, above_0, at_least_one
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
 from toolrt.cli.screen._permit import permissions_of
-from toolrt.cli.screen._screen import Screen, forgiving
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.model import Registry, Tool
 from toolrt.model._bounded import RESULT_MOST
 from toolrt.plugins import mcp as mcp_servers
 from toolrt.plugins.code import skeleton
 from toolrt.runtime import Runtime
-from toolrt.workspace import head_and_tail
+from toolrt.workspace import Permit, head_and_tail
 
 #: Tools that add and never take away, and those that do nothing more when they are called again.
 _ONLY_ADD = ("make_dir", "change_dir")
 _IDEMPOTENT = ("make_dir", "change_dir", "write_file")
 
+#: The groups that --tools names; what is in none of them is code.
+_GROUPS = {
+    "read": ("read_file", "list_dir", "glob", "search"),
+    "edit": ("write_file", "edit_file", "multi_edit", "apply_patch", "parallel_edit_files"),
+    "arrange": ("make_dir", "move_path", "delete_path", "change_dir"),
+    "shell": ("run_command",),
+}
+
 _INSTRUCTIONS = """\
 Call several tools at once whenever their inputs do not depend on each other's results. Calls take effect in the order \
 in which they are sent: edits of one file are never lost, a read sees the edits sent before it, and calls that touch \
 different files run at the same time. Paths are relative to the workspace; nothing outside it can be named."""
+
+_Patterns = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
 
 #: Seconds in which language servers have to end, and whatever else the tools used.
 _CLOSING = 1.0
@@ -61,10 +69,11 @@ def serve(
     sandbox: Annotated[
         bool, Parameter(help="Let the commands of run_command reach the directory alone.", negative=())
     ] = False,
-    deny: Annotated[
-        tuple[str, ...],
-        Parameter(help="Deny what matches [TOOL:]PATTERN.", negative=(), consume_multiple=False),
-    ] = (),
+    tools: Annotated[
+        str | None, Parameter(help="Offer only these, with commas: read, edit, arrange, shell, code, or a tool's name.")
+    ] = None,
+    ask: Annotated[_Patterns, Parameter(help="Have the host ask its person before what matches [TOOL:]PATTERN.")] = (),
+    deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks --ask.")] = (),
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
     max_result: Annotated[Whole, Parameter(help="How many characters a result may have.")] = RESULT_MOST,
@@ -85,15 +94,17 @@ def serve(
     roots = roots_of(workspace, mount)
     code = importlib.util.find_spec("tree_sitter") is not None
     files = roots.workspace(skeleton if code else head_and_tail, keep_hard_links)
-    approve = permissions_of(files, (), (), deny, Screen(forgiving(sys.stderr)), input_is_free=False)
+    asked = mcp_servers.Elicitation({permit.value: permit for permit in Permit})
+    approve = permissions_of(files, (), ask, deny, asked.put)
     wanted = ToolOptions(shell and not read_only, sandbox, code, language_servers_of(_installed_servers()))
 
     async def main() -> None:
         async with offered(files, wanted) as offer, _standard_streams() as (incoming, outgoing):
-            tools = [tool for tool in offer.registry if _reads(tool) or not read_only]
+            kept = [tool for tool in offer.registry if _reads(tool) or not read_only]
+            kept = kept if tools is None else _chosen(kept, tools)
             given = {"limit": limit, "timeout": timeout, "approve": approve, "max_result": max_result}
-            runtime = Runtime(Registry(tools), services=offer.services, **given)  # type: ignore[arg-type]
-            await _serve(runtime, sandbox, incoming, outgoing)
+            runtime = Runtime(Registry(kept), services=offer.services, **given)  # type: ignore[arg-type]
+            await _serve(runtime, sandbox, asked, incoming, outgoing)
 
     try:
         trio.run(main)
@@ -105,12 +116,14 @@ def serve(
     return Exit.OK
 
 
-async def _serve(runtime: Runtime, sandbox: bool, incoming: _Input, outgoing: _Output) -> None:
+async def _serve(
+    runtime: Runtime, sandbox: bool, asked: mcp_servers.Elicitation, incoming: _Input, outgoing: _Output
+) -> None:
     """Serve until standard input has ended, or the host takes nothing any more."""
     hints = {tool.name: _hints(tool, sandbox) for tool in runtime.registry}
     # History outlives this process, and a counter would begin anew in each.
     batch_ids = f"serve-{uuid.uuid4().hex[:8]}"
-    told = {"instructions": _INSTRUCTIONS, "hints": hints, "batch_ids": batch_ids}
+    told = {"instructions": _INSTRUCTIONS, "hints": hints, "batch_ids": batch_ids, "elicitation": asked}
     await mcp_servers.serve(runtime, incoming, outgoing, **told, stuck=_leave)  # type: ignore[arg-type]
     trio.lowlevel.spawn_system_task(_leave_after, _CLOSING)
 
@@ -199,6 +212,26 @@ async def _standard_streams() -> AsyncIterator[tuple[_Input, _Output]]:
         for number, descriptor in enumerate(kept):
             os.dup2(descriptor, number)
             os.close(descriptor)
+
+
+def _chosen(offered: list[Tool], wanted: str) -> list[Tool]:
+    """Those of the tools that `wanted` names, by groups or by their own names.
+
+    Raises:
+        InputRefused: it names something else.
+    """
+    grouped = [name for names in _GROUPS.values() for name in names]
+    groups = {**_GROUPS, "code": tuple(tool.name for tool in offered if tool.name not in grouped)}
+    names: set[str] = set()
+    for one in wanted.split(","):
+        if one in groups:
+            names.update(groups[one])
+        elif any(tool.name == one for tool in offered):
+            names.add(one)
+        else:
+            known = ", ".join([*groups, *(tool.name for tool in offered)])
+            raise InputRefused(f"--tools {wanted}", f"there is no {one!r}; there are {known}", "See --help.")
+    return [tool for tool in offered if tool.name in names]
 
 
 def _reads(tool: Tool) -> bool:

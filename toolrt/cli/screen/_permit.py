@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import trio
@@ -43,15 +43,13 @@ def permissions_of(
     allow: Sequence[str],
     ask: Sequence[str],
     deny: Sequence[str],
-    screen: Screen,
-    *,
-    input_is_free: bool,
+    put: Callable[[Question], Awaitable[object]],
 ) -> Permissions | None:
     """The approval check that the options ask for; None when they ask for none.
 
     Args:
         allow, ask, deny: patterns of paths, each with or without ``TOOL:`` before it.
-        input_is_free: whether standard input can be asked.
+        put: asks a question, and gives the answer.
 
     Raises:
         InputRefused: a pattern cannot be meant.
@@ -63,8 +61,7 @@ def permissions_of(
     ]
     if not rules:
         return None
-    questions = _Questions(screen, input_is_free)
-    return Permissions(workspace, rules, questions.put, "ask" if allow else "allow")
+    return Permissions(workspace, rules, put, "ask" if allow else "allow")
 
 
 def _rule(option: str, text: str, answer: Any) -> Rule:
@@ -82,8 +79,13 @@ def _rule(option: str, text: str, answer: Any) -> Rule:
         ) from None
 
 
-class _Questions:
-    """Asks questions on the terminal and reads the answers from standard input."""
+class TerminalQuestions:
+    """Asks questions on the terminal and reads the answers from standard input.
+
+    Args:
+        screen: where a question is printed.
+        input_is_free: whether standard input can be asked.
+    """
 
     def __init__(self, screen: Screen, input_is_free: bool) -> None:
         self._screen = screen

@@ -11,6 +11,7 @@ from typing import Any
 from toolrt.errors import MissingExtra
 from toolrt.model import Tool
 from toolrt.plugins.mcp._connect import Connecting, McpServerStatus, McpTools, connect
+from toolrt.plugins.mcp._elicitation import Elicitation
 from toolrt.plugins.mcp._port import Hints, Offered
 from toolrt.plugins.mcp._recorded import RecordedAnswer, RecordedMcpServer
 from toolrt.plugins.mcp._serve import serve
@@ -18,6 +19,7 @@ from toolrt.plugins.mcp._server import McpServer
 
 __all__ = [
     "Connecting",
+    "Elicitation",
     "Hints",
     "McpServer",
     "McpServerStatus",

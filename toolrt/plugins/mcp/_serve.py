@@ -38,6 +38,7 @@ from toolrt.interop._render import render_tools
 from toolrt.model import Progress, Registry, ResultReady, State, Tool, ToolCall, ToolResult
 from toolrt.order import TrackedCall
 from toolrt.plugins.mcp._content import blocks_of
+from toolrt.plugins.mcp._elicitation import Elicitation
 from toolrt.plugins.mcp._port import Hints
 from toolrt.plugins.mcp._progress import ProgressOfCall
 from toolrt.runtime import Batch, Runtime
@@ -104,6 +105,7 @@ async def serve(
     batch_ids: str | None = None,
     linger: float = 1.0,
     stuck: Callable[[], object] | None = None,
+    elicitation: Elicitation | None = None,
 ) -> None:
     """Serve the runtime's tools to one MCP host until its stream ends.
 
@@ -118,6 +120,8 @@ async def serve(
             seconds.  What runs then, and whatever came earlier, is interrupted.
         stuck: is called where calls that were interrupted go on for another second: a thread cannot be ended, so who
             cannot wait for it has to end the process.  None: all are waited for.
+        elicitation: what asks the host's person, where the runtime's approval check does; of its own for each call of
+            `serve`.  None: the person is asked nothing.
 
     Checkpoint: always.
 
@@ -127,7 +131,7 @@ async def serve(
 
         await mcp.serve(Runtime(registry), incoming, outgoing)
     """
-    served = ServedConnection(runtime, outgoing, instructions, hints or {}, batch_ids)
+    served = ServedConnection(runtime, outgoing, instructions, hints or {}, batch_ids, elicitation)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(served.send)
         nursery.start_soon(served.run_batches)
@@ -155,6 +159,7 @@ class ServedConnection:
         instructions: as of `serve`.
         hints: as of `serve`.
         batch_ids: as of `serve`.
+        elicitation: as of `serve`.
     """
 
     def __init__(
@@ -164,11 +169,13 @@ class ServedConnection:
         instructions: str,
         hints: Mapping[str, Hints],
         batch_ids: str | None,
+        elicitation: Elicitation | None,
     ) -> None:
         self._runtime = runtime
         self._outgoing = outgoing
         self._instructions = instructions
         self._tools = [_listed(tool, told, hints) for tool, told in _described(runtime.registry)]
+        self._elicitation = elicitation
         self._initialized = False
         #: The calls that are not answered, by the kind and the value of their id: 1 and "1" are two.
         self._calls: dict[_Id, _ServedCall] = {}
@@ -235,7 +242,9 @@ class ServedConnection:
     def _do(self, message: dict[str, Any]) -> None:
         method = message.get("method")
         if method is None and ("result" in message or "error" in message):
-            return  # an answer, and nothing was asked
+            if self._elicitation is not None:
+                self._elicitation.take(message)
+            return
         id, params = message.get("id"), message.get("params", {})
         if "id" in message and (not isinstance(id, str | int) or isinstance(id, bool)):
             raise _Refused(_INVALID_REQUEST, "expected an id that is a string or a whole number")
@@ -275,6 +284,8 @@ class ServedConnection:
         if self._initialized:
             raise _Refused(_INVALID_REQUEST, "initialize came a second time", id)
         self._initialized = True
+        if self._elicitation is not None:
+            self._elicitation.connect(self._send, params.get("capabilities"))
         about: dict[str, Any] = {
             "protocolVersion": asked if asked in REVISIONS else REVISIONS[-1],
             "capabilities": {"tools": {"listChanged": False}},
