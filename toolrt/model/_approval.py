@@ -68,7 +68,8 @@ class Allow:
     #: None leaves the call all that it holds.
     within: tuple[Claim, ...] | None = None
     #: What the call leaves out of that, for a tool that can (`Tool.leaves_out`): gives the reason why it may not touch
-    #: a resource, or None where it may.  None leaves out nothing.
+    #: a resource, or None where it may.  A tool that goes through a tree calls it in a worker thread, so it is a plain
+    #: function that looks at nothing which only Trio's thread may.  None leaves out nothing.
     withheld: Withheld | None = None
 
 
