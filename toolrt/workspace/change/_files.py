@@ -540,21 +540,19 @@ class Files:
                 self._contents.drop_below(identity.key or ())
             raise
 
-    async def stays_one(self, stat: Stat, disk: Disk | None = None) -> bool:
+    async def stays_one(self, stat: Stat) -> bool:
         """Whether the file of that look, which has several names, is written in place: then all its names change.
 
         So it is if all of them are found in the workspace, and where the workspace keeps hard links.
 
         Args:
             stat: the look at that file.
-            disk: where its names are looked for; None: on this workspace's disk.
 
         Checkpoint: if the names are looked for on a real disk.
         """
         if self._keeps_hard_links:
             return True
-        searched = self._disk if disk is None else disk
-        return len(await in_thread(lambda: searched.names_of(stat), blocks=blocks(searched))) >= stat.links
+        return len(await in_thread(lambda: self._disk.names_of(stat), blocks=blocks(self._disk))) >= stat.links
 
     async def _revising(
         self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None

@@ -27,8 +27,7 @@ from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState,
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
 from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
-from toolrt.workspace.names._at_once import AtOnce
-from toolrt.workspace.names._mounts import disks_of, path_on
+from toolrt.workspace.names._mounts import path_on
 
 T = TypeVar("T")
 
@@ -47,18 +46,18 @@ def digest_of(content: bytes) -> bytes:
 
 
 async def in_thread(work: Callable[[], T], *, blocks: bool = True) -> T:
-    """Do `work` in a worker thread if it `blocks`; in place otherwise, and in a simulation.
+    """Do `work` in a worker thread if it `blocks`; in place otherwise, in a simulation, and where this is one.
 
     Checkpoint: if it blocks.
     """
-    if probe.threads_inline or not blocks:
+    if probe.threads_inline or not blocks or not trio.lowlevel.in_trio_task():
         return work()
     return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
 
 
 def blocks(disk: Disk) -> bool:
-    """Whether what blocks on `disk` is worth a worker thread: it is on the real disk, and this is no thread yet."""
-    return any(not isinstance(part, MemoryDisk | AtOnce) for part in disks_of(disk))
+    """Whether what reads `disk` may block."""
+    return not isinstance(disk, MemoryDisk)
 
 
 async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> T:

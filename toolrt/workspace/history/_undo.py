@@ -31,8 +31,8 @@ from toolrt.workspace.names._naming import shown_at
 #: How many files a refusal names.
 _MOST_NAMED = 10
 
-#: Says whether the file of that look, on that disk, is written in place though it has several names.
-StaysOne = Callable[[Stat, Disk], Awaitable[bool]]
+#: Says whether the file of that look is written in place though it has several names.
+StaysOne = Callable[[Stat], Awaitable[bool]]
 
 #: The names, each as its key and as it is spelled, that a file of this number has still.
 NamesLeft = Mapping[Number, Sequence[tuple[Entry, Entry]]]
@@ -350,7 +350,7 @@ class _UndoPlan:
         shared = number is not None and found.stat is not None and found.stat.links > 1
         if number is not None and number in self._on_disk:
             return self._on_disk[number]
-        in_place = shared and found.stat is not None and await self._stays_one(found.stat, self._disk)
+        in_place = shared and found.stat is not None and await self._stays_one(found.stat)
         file = _PlannedFile(standing, {}, number, shared, in_place, found.stat.links if found.stat is not None else 1)
         if number is not None and shared:
             self._on_disk[number] = file
