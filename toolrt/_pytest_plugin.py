@@ -118,7 +118,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "explore(strategy=None, executions=None, seed=0, check=None, outcomes=None, step_limit=None, "
-        "cancel_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=None, repairs=False): "
+        "cancel_at=None, crash_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=None, "
+        "repairs=False): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from toolrt import sim
+from toolrt import sim, testing
 from toolrt.errors import DefinitionRefused
 
 
@@ -72,3 +72,16 @@ def test_a_crash_and_a_cancel_are_not_together() -> None:
         sim.run(saves, crash_at="later")
     with pytest.raises(DefinitionRefused, match=r"sim\.durable"):
         sim.durable("x", None)  # type: ignore[arg-type]
+
+
+def test_a_test_may_crash() -> None:
+    """As under the marker of pytest; the estimate counts the crash among the branches."""
+    found = set()
+
+    @testing.explored(strategy="exhaustive", crash_at="any")
+    async def test() -> None:
+        found.add(await saves())
+
+    test()
+    assert found == {("", 1), ("a", 2), ("ab", 2)}
+    assert sim.estimate(saves, crash_at="any").schedules > sim.estimate(saves).schedules

@@ -84,6 +84,8 @@ class ExplorationPlan:
     step_limit: int | None = None
     #: "any": the test is cancelled at any of its steps, too; a name: a `sim.scope` of that name is; None: neither.
     cancel_at: str | None = None
+    #: "any": the test may crash before any step, and starts again with what `sim.durable` kept; None: it may not.
+    crash_at: str | None = None
     #: "explored": time may move before any step at which a deadline is pending; None: when nothing can run.
     clock: str | None = None
     #: How often it may, 1 or more; None: what `sim.explore` has.
@@ -116,7 +118,8 @@ class ExplorationPlan:
         """What else may happen, as `sim.explore` and `sim.replay` take it."""
         moves = {} if self.clock_moves is None else {"clock_moves": self.clock_moves}
         track = {"track": self.track} if self.track else {}
-        return {"cancel_at": self.cancel_at, "clock": self.clock, "order": self.order, **moves, **track}
+        ends = {"cancel_at": self.cancel_at, "crash_at": self.crash_at}
+        return {**ends, "clock": self.clock, "order": self.order, **moves, **track}
 
 
 def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | None]:
@@ -523,6 +526,7 @@ def explored(
     outcomes: Collection[Any] | None = ...,
     step_limit: int | None = ...,
     cancel_at: str | None = ...,
+    crash_at: str | None = ...,
     clock: str | None = ...,
     clock_moves: int | None = ...,
     order: str = ...,
@@ -548,6 +552,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         step_limit: steps after which an execution is stopped.
         cancel_at: "any" has the test cancelled at any of its steps, too, which is no failure by itself; a name has a
             `sim.scope` of that name cancelled.
+        crash_at: "any" has the test crash before any of its steps, once, and start again with what `sim.durable` kept.
         clock: "explored" lets time move before any step at which a deadline is pending, too.
         clock_moves: how often it may; 2 by default.
         order: "any" (the default): any task that can run may step next; "trio": each of them once per pass, in any

@@ -85,6 +85,7 @@ _OPTIONS = (
     "outcomes",
     "step_limit",
     "cancel_at",
+    "crash_at",
     "clock",
     "clock_moves",
     "order",

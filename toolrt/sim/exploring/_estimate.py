@@ -28,6 +28,7 @@ from toolrt.sim.programs._actors import (
     named_actors,
     with_actors,
     with_clock,
+    with_crash,
     with_order,
 )
 
@@ -93,6 +94,7 @@ def estimate(
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
     cancel_at: str | None = None,
+    crash_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     jobs: int = 1,
@@ -108,6 +110,7 @@ def estimate(
         seed: an integer; each seed is another sample.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
         cancel_at: as `explore` takes it.
+        crash_at: the same.
         clock: the same.
         clock_moves: the same.
         jobs: how many processes would run them, 1 or more; the estimate is made by this one.
@@ -137,6 +140,7 @@ def estimate(
         raise DefinitionRefused("samples", "a number of executions, 1 or more", samples)
     checked_jobs(jobs)
     checked_job(program, RandomWalk(seed), step_limit)
+    cancel_at = with_crash(cancel_at, crash_at)
     actors = ", ".join(named_actors(cancel_at, clock, clock_moves, order))
     bound = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
     first = checked_job(bound, RandomWalk(seed), step_limit)
