@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from toolrt.errors import NotSimulated
 from toolrt.probe import Resource
 from toolrt.sim._paths import ROOT
 from toolrt.sim._schedule import Schedule
+from toolrt.sim.engine._roster import with_enabled
 from toolrt.trace import Access, Step, Trace, plain
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Execution:
         caveats: frozenset[str] = frozenset(),
         heard: tuple[Any, ...] = (),
         chance: int | None = None,
+        changes: Sequence[tuple[int, str | None]] | None = None,
     ) -> None:
         #: What the program returned; None when there is an error.
         self.value = value
@@ -61,13 +63,25 @@ class Execution:
         self.heard = heard
         #: The stream of random numbers that the program drew from; None: it drew none.
         self.chance = chance
-        self._raw_steps = steps
+        # The steps, and what their enabled lists are made from; None: these are in the steps, or nowhere.
+        self._made, self._changes = steps, changes
         self._raw_events = events
         self._stopped = stopped
         #: What `details` collected, for the trace's notes.
         self._notes: Mapping[str, Any] = {}
         #: Gives the trace with details: set where it stands in a failure, which can be run again.
         self._again: Callable[[], Trace] | None = None
+
+    @cached_property
+    def _raw_steps(self) -> Sequence[RawStep]:
+        """The steps with their enabled lists."""
+        if self._changes is not None:
+            self._made, self._changes = list(self._one_by_one()), None
+        return self._made
+
+    def _one_by_one(self) -> Iterable[RawStep]:
+        """Give the steps with their enabled lists, which are made one after the other."""
+        return self._made if self._changes is None else with_enabled(self._made, self._changes)
 
     def _steps(self, with_causes: bool) -> tuple[Step, ...]:
         return tuple(
@@ -92,7 +106,7 @@ class Execution:
 
     def _functions(self) -> dict[str, str]:
         """Give the function that each task runs, where Trio has a name for it; the first task's is the program."""
-        tasks = {actor.name: actor.task for actor, *_ in self._raw_steps if actor.task is not None}
+        tasks = {actor.name: actor.task for actor, *_ in self._made if actor.task is not None}
         # Trio names a task by its function's module and qualified name.
         names = {path: task.name.rpartition(".")[2] for path, task in tasks.items() if path != ROOT}
         return {path: name for path, name in names.items() if name.isidentifier()}
@@ -117,7 +131,7 @@ class Execution:
     @property
     def choices(self) -> tuple[int, ...]:
         """The choices alone, one for each step: cheaper than `schedule`."""
-        return tuple([step[2] for step in self._raw_steps])
+        return tuple([step[2] for step in self._made])
 
     @property
     def enabled(self) -> tuple[tuple[str, ...], ...]:
@@ -149,7 +163,7 @@ class Execution:
 
     def __repr__(self) -> str:
         ended = f"value={self.value!r}" if self.error is None else f"error={self.error!r}"
-        return f"<Execution of {counted(len(self._raw_steps), 'step')}, {ended}>"
+        return f"<Execution of {counted(len(self._made), 'step')}, {ended}>"
 
 
 def _access(resource: Resource, write: bool) -> Access:

@@ -166,7 +166,7 @@ def result_of(job: Job | None, record: ExecutionRecord, chance: int | None) -> E
     caveats = frozenset(record.caveats)
     heard = () if record.outside is None else record.outside.reads()
     its = (record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order)
-    return Execution(*its, caveats, heard, chance)
+    return Execution(*its, caveats, heard, chance, record.changes)
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

@@ -39,6 +39,8 @@ class ExecutionRecord:
         self._clock = clock
         self.steps = steps
         self.events: list[tuple[int | None, float, str, str, Mapping[str, Any] | EventRecord]] = []
+        #: What the enabled lists are made from (`Roster.changes`); None: they are in the steps, or nowhere.
+        self.changes: list[tuple[int, str | None]] | None = None
         #: The actor whose step runs now.
         self.running: Actor | None = None
         #: What the running step has touched so far, in order.

@@ -11,7 +11,7 @@ step costs the same with 3 tasks and with 3,000.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -33,7 +33,7 @@ from toolrt.sim._paths import (
 from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
-__all__ = ["Actor", "RawStep", "Roster"]
+__all__ = ["MARK", "Actor", "RawStep", "Roster", "with_enabled"]
 
 
 class Actor:
@@ -89,6 +89,30 @@ class Actor:
 #: One recorded step: actor, enabled names, choice, what it touched, time in virtual seconds, causes.
 RawStep = tuple[Actor, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]
 
+#: In a step a mark stands for an enabled list that is made later: how many changes were made before, times this, and
+#: the place of the actor to go on plus 1.
+MARK = 1 << 20
+
+
+def with_enabled(steps: Sequence[RawStep], changes: Sequence[tuple[int, str | None]]) -> Iterator[RawStep]:
+    """Give each step with its enabled list, where a mark stands for it."""
+    names: list[str] = []
+    made = 0
+    for step in steps:
+        mark: Any = step[1]
+        if type(mark) is not int:
+            yield step
+            continue
+        until, place = mark // MARK, mark % MARK - 1
+        for at, name in changes[made:until]:
+            if name is None:
+                del names[at]
+            else:
+                names.insert(at, name)
+        made = until
+        enabled = tuple(names) if place < 0 else (names[place], *names[:place], *names[place + 1 :])
+        yield (step[0], enabled, *step[2:])
+
 
 class Roster:
     """The tasks of one execution.
@@ -105,6 +129,7 @@ class Roster:
         "_steps",
         "actors",
         "callbacks",
+        "changes",
         "foreign",
         "has_beside",
         "held",
@@ -130,6 +155,9 @@ class Roster:
         self.keys: list[tuple[int, ...]] = []
         self.ready: list[Actor] = []
         self.names: list[str] = []
+        #: Where a name was put among them, or taken out (None): enabled lists can be made from it (`with_enabled`).
+        #: None: they are made at each step, or never.
+        self.changes: list[tuple[int, str | None]] | None = None
         #: The actor that steps, or stepped last; and its place among the runnable ones, or -1 when it is not the one to
         #: go on.
         self.last: Actor | None = None
@@ -179,7 +207,12 @@ class Roster:
     def leave(self) -> None:
         """Take the one that stepped last out of those that can run."""
         place, self.place = self.place, -1
+        self._take_out(place)
+
+    def _take_out(self, place: int) -> None:
         del self.keys[place], self.ready[place], self.names[place]
+        if self.changes is not None:
+            self.changes.append((place, None))
 
     def insert(self, actor: Actor) -> int:
         """Put an actor among those that can run, and give its place; -1: its process is stopped."""
@@ -190,6 +223,8 @@ class Roster:
         self.keys.insert(place, actor.key)
         self.ready.insert(place, actor)
         self.names.insert(place, actor.name)
+        if self.changes is not None:
+            self.changes.append((place, actor.name))
         if place <= self.place:
             self.place += 1
         return place
@@ -197,7 +232,7 @@ class Roster:
     def remove(self, actor: Actor) -> None:
         """Take an actor out of those that can run."""
         place = self.ready.index(actor)
-        del self.keys[place], self.ready[place], self.names[place]
+        self._take_out(place)
         if place <= self.place:
             self.place = -1 if place == self.place else self.place - 1
 

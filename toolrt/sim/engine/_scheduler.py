@@ -53,7 +53,7 @@ from toolrt.sim.engine._fairness import Fairness
 from toolrt.sim.engine._job import Job, called, interruptible
 from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
-from toolrt.sim.engine._roster import Actor, RawStep, Roster
+from toolrt.sim.engine._roster import MARK, Actor, RawStep, Roster
 from toolrt.sim.engine._stops import deadlocked, pass_limit_reached, step_limit_reached
 from toolrt.sim.engine._turns import Turns
 from toolrt.sim.policies._policy import checked_choice
@@ -125,8 +125,13 @@ class Scheduler:
         #: True when tasks were closed by force: the Trio run may be in any state.
         self.spoiled = False
         self._broken = False  # Trio's machinery failed under this execution: Trio's loop takes over
-        # A policy that picks by number alone, when no caller wants the names that were enabled.
-        self._pick_any: Callable[[int], int] | None = None if job.reports else getattr(policy, "pick_any", None)
+        # A policy that picks by number alone: the names that were enabled are made when a reader asks, or never.
+        self._pick_any: Callable[[int], int] | None = getattr(policy, "pick_any", None)
+        if self._pick_any is not None and job.reports:
+            if job.order == "trio" or job.places is not None:
+                self._pick_any = None
+            else:
+                roster.changes = self.record.changes = []
         attach = getattr(policy, "attach", None)
         #: True for the policy of an explorer that swaps steps: the cancel status at the begin of each step is kept.
         self.is_attached = attach is not None
@@ -187,7 +192,7 @@ class Scheduler:
         ready, names = roster.ready, roster.names
         take = roster.take if passes is None else roster.take_later
         fairness, yielded, quiet = self._fairness, roster.yielded, record.quiet
-        pick, pick_any = self._policy.choose, self._pick_any
+        pick, pick_any, changes = self._policy.choose, self._pick_any, roster.changes
         handed, self._handed = self._handed, None
         if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
             return
@@ -236,12 +241,14 @@ class Scheduler:
                 # 7. choose
                 actor: Actor
                 enabled: tuple[str, ...] = ()
+                mark: Any = None
                 # That of the task to go on, or -1.
                 place = roster.place
                 if pick_any is not None and extra is None and self.idle_only is None:
-                    # The list of names costs a step in proportion to the number of tasks, and no caller wants it.
+                    # The list of names costs a step in proportion to the number of tasks, and the policy needs none.
                     count = len(ready)
                     choice = pick_any(count) if count > 1 else 0
+                    mark = None if changes is None else len(changes) * MARK + place + 1
                 else:
                     if self.idle_only is TEARDOWN:
                         enabled = ready[max(place, 0)].alone
@@ -298,6 +305,8 @@ class Scheduler:
                 record.running = roster.spawner = actor
                 if statuses is not None:
                     statuses.append(begun_under(task))
+                if mark is not None:
+                    enabled = mark
                 # The step is the cause of what it spawns and wakes.
                 roster.origin = index
                 self._making = (enabled, choice, causes)

@@ -107,7 +107,7 @@ def step_in_words(step: Step) -> str:
 def beginning_of(execution: Execution) -> tuple[tuple[str, ...], ...]:
     """Give the enabled lists up to the first with a choice; nothing if they were not kept."""
     beginning = []
-    for _, enabled, *_ in execution._raw_steps:
+    for _, enabled, *_ in execution._one_by_one():
         if not enabled:
             return ()
         beginning.append(enabled)
@@ -166,7 +166,9 @@ _MOST_OF_AN_OUTCOME = 200
 
 def _looks_alike(one: Execution, other: Execution, touched: bool) -> bool:
     """Say whether two executions of the same choices are plainly the same; False where it takes a closer look."""
-    steps, others = one._raw_steps, other._raw_steps
+    # Where the changes of enabled lists are alike, so are the lists, and need not be made.
+    unmade = one._changes == other._changes
+    steps, others = (one._made, other._made) if unmade else (one._raw_steps, other._raw_steps)
     if len(steps) != len(others) or type(one.error) is not type(other.error):
         return False
     for (actor, enabled, choice, felt, time, _), (its, could, made, now, then, _) in zip(steps, others, strict=True):
