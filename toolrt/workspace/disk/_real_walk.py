@@ -1,9 +1,8 @@
 """Reaches an entry of the real disk without following links, and reads it.
 
 Rules.  One directory after the other is opened from the root, each by its name inside the one before and without
-following a link; or the kernel does the same in one call (`toolrt.workspace.disk._beneath`).  Directories are opened
-to pass through (O_PATH where there is such a thing), which asks no more than the right to search them.  A file is
-opened only after a look showed that it is one.
+following a link.  Directories are opened to pass through (O_PATH where there is such a thing), which asks no more than
+the right to search them.  A file is opened only after a look showed that it is one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from types import TracebackType
 
 import attrs
 
-from toolrt.workspace.disk._beneath import open_beneath
 from toolrt.workspace.disk._disk import DEVICE, KIND_OF_TYPE, TYPE_BITS, Entry, Kind, Snapshot, Stat, is_plain
 from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced, failure
 
@@ -108,11 +106,6 @@ def open_way(root: str, entry: Entry) -> int:
     depth = 0
     try:
         here = os.open(root, _PASSED)
-        if len(entry) > 1:
-            there = open_beneath(here, entry, _PASSED)
-            if there >= 0:
-                os.close(here)
-                return there
         for name in entry:
             depth += 1
             try:
