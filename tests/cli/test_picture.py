@@ -15,7 +15,7 @@ from tests.cli._terminal import Window
 from toolrt import Outcome, ToolCall, ToolResult
 from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._painter import Painter, fitted
-from toolrt.cli.screen._picture import Glyphs, Rate, clock
+from toolrt.cli.screen._picture import Glyphs, GrowthRate, clock
 from toolrt.cli.screen._said import in_bytes, said_in, size_of
 from toolrt.order import CallMove, CallRecord, CallState, Siblings, TrackedCall, TrackedCalls
 
@@ -282,7 +282,7 @@ def test_bars_are_drawn_in_what_the_encoding_has() -> None:
 
 def test_rate_is_that_of_the_last_seconds() -> None:
     """None before there is a second; what was long ago does not count."""
-    rate = Rate()
+    rate = GrowthRate()
     assert [rate.per_second(now, value) for now, value in ((0.0, 0), (0.5, 50), (1.0, 100))] == [None, None, 100.0]
     for second in range(2, 30):
         assert rate.per_second(float(second), 100) is not None

@@ -21,7 +21,10 @@ def recorded(mix: Mix, schedule: list[int]) -> Record:
     return found[0]
 
 
-@given(mix=tool_mixes(sub_batches=False, cancel=True) | tool_mixes(sub_batches=False), schedule=schedules())
+@given(
+    mix=tool_mixes(sub_batches=False, shared=False, cancel=True) | tool_mixes(sub_batches=False, shared=False),
+    schedule=schedules(),
+)
 def test_machine_says_the_same_without_trio(mix: Mix, schedule: list[int]) -> None:
     """Instructions and states, in the same order, for claims, modifiers, approvals, stops, timeouts and cancels."""
     record = recorded(mix, schedule)

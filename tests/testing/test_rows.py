@@ -90,7 +90,8 @@ def test_pytest_says_what_was_reached(inner: Inner) -> None:
     shared = ended(inner(SUITE, asked, "-p", "xdist", "-n", "2", fresh=True), 0, "rows of mixes")
     said = [[line for line in text.splitlines() if line.startswith("rows x rows")] for text in (alone, shared)]
     assert said[0] == said[1]
-    assert said[0][0].endswith("by 40 batches")
+    # One of the 40 is cancelled before its first call comes, so no row of it is gone through.
+    assert said[0][0].endswith("by 39 batches")
 
 
 def test_pytest_says_nothing_unasked(inner: Inner) -> None:

@@ -31,7 +31,9 @@ class BatchOpened(BatchEvent):
     number), `state` the first state as JSON. `parent` is null, or `[batch, call]` of the call that a sub-batch runs
     inside. `gives_up` has the laws that the lane policy gives up; it is left out where the policy is a function that
     declares nothing. `slots` is the slot policy's name; it is left out where ready calls take slots in call order.
-    `owner` names whose batch it is; it is left out where the batch has no owner, or runs inside a tool.
+    `owner` names whose batch it is; it is left out where the batch has no owner, or runs inside a tool. `limits` is the
+    name of what it shares with other batches, and `[[tool, ...], number]` for each limit, without tools that of all; it
+    is left out where the batch shares none.
     """
 
     kind: ClassVar[str] = "batch.opened"
@@ -42,6 +44,7 @@ class BatchOpened(BatchEvent):
     gives_up: Sequence[str] | None = attrs.field(default=None, metadata=AS_JSON)
     slots: str | None = None
     owner: str | None = None
+    limits: Any = attrs.field(default=None, metadata=AS_JSON)
 
 
 @attrs.frozen(slots=False)

@@ -37,7 +37,8 @@ class TicketTaken(CallEvent):
 
     `claims` are `[mode, [part, ...], subtree]`, with a fourth value for the `slots` of one that takes a place; `after`
     is what they look at, as declared. `stops`: its failure skips what follows. `reads_only`: it has no effects.
-    `touches`: what an exclusive call of a sub-batch touches of what its parent holds, where its tool says so.
+    `touches`: what an exclusive call of a sub-batch touches of what its parent holds, where its tool says so. `rates`:
+    `[name, per_second]` of each rate that it claims; it is left out where there is none.
     """
 
     kind: ClassVar[str] = "ticket.taken"
@@ -48,6 +49,7 @@ class TicketTaken(CallEvent):
     reads_only: bool
     after: list[list[Any]] | None = None
     touches: list[list[Any]] | None = None
+    rates: list[list[Any]] | None = None
 
 
 @attrs.frozen(slots=False)

@@ -10,7 +10,7 @@ import trio
 
 from toolrt import probe
 from toolrt.model import NO_SERVICES, SILENT, Arguments, Claim, Event, Registry, Services, State, Tool, ToolCall
-from toolrt.model._claim import two_capacities_text
+from toolrt.model._claim import agree, two_capacities_text
 from toolrt.model._watched_state import bare_state
 
 __all__ = ["OneByOneContext", "Said", "called", "disagreement"]
@@ -45,7 +45,7 @@ def disagreement(said: Said, claims: Sequence[Claim], call: ToolCall, index: int
     for claim in claims:
         if claim.slots is not None:
             other, by = said.get(claim.resource) or mine.setdefault(claim.resource, (claim, who))
-            if other.slots != claim.slots:
+            if not agree(other, claim):
                 return two_capacities_text(claim, other, by)
     said.update(mine)
     return None

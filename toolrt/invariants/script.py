@@ -12,7 +12,7 @@ from typing import Any, Literal
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import READ, WRITE, Claim
+from toolrt.model import READ, WRITE, Claim, Rate
 from toolrt.order import is_rule, policy_text
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "FailWhenCancelled",
     "FollowCell",
     "LeaveOpen",
+    "Metered",
     "OverwriteState",
     "Pause",
     "Promise",
@@ -271,6 +272,15 @@ class TakePlace(Brief):
 
 
 @attrs.frozen(repr=False)
+class Metered(Brief):
+    """Start no earlier than the rate of this name lets it."""
+
+    of: str
+    #: How many calls may start in a second.
+    per_second: float = 1.0
+
+
+@attrs.frozen(repr=False)
 class SubBatch(Brief):
     """Run these calls as a sub-batch; how they end is part of the answer."""
 
@@ -307,6 +317,7 @@ Action = (
     | AddCells
     | FollowCell
     | LeaveOpen
+    | Metered
     | ReadFile
     | WriteFile
     | AppendFile
@@ -408,6 +419,9 @@ class Scripted(Brief):
                 resource, writes = ("state", action.key), True
             elif isinstance(action, TakePlace) and action.slots is not None:
                 places[action.claim] = None
+                continue
+            elif isinstance(action, Metered):
+                places[Rate(action.of, per_second=action.per_second)] = None
                 continue
             elif isinstance(action, TakePlace):
                 resource, writes = action.claim.resource, True

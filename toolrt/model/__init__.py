@@ -3,7 +3,7 @@
 from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite, Withheld, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._change import Change
-from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
+from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, Rate, covers
 from toolrt.model._content import File, Image, Json, Text
 from toolrt.model._event import (
     Diagnostic,
@@ -56,6 +56,7 @@ __all__ = [
     "OutputChunk",
     "ParentCall",
     "Progress",
+    "Rate",
     "Registry",
     "RejectedModifier",
     "ResultReady",

@@ -12,6 +12,8 @@ with every claim that takes one.
 from __future__ import annotations
 
 import enum
+import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -136,9 +138,61 @@ def claims_in_words(*claims: Claim) -> str:
     return f"{told} and {more:,} more" if more > 0 else told or "nothing"
 
 
+@attrs.frozen(init=False)
+class Rate(Claim):
+    """How often calls of a kind may start: stands among a tool's claims, and is shared by all that name it.
+
+    ``Rate("api", per_second=5)``: in no second do more than five calls start that claim it; ``per_second=0.5`` is one
+    in two seconds.  The time is that of the run's clock.  A call that waits for a rate holds its places in the order
+    and no slot.  A rate is no resource: it conflicts with nothing, and a sub-batch needs none of its parent's.
+
+    Args:
+        name: what has the rate.
+        per_second: how many calls may start in a second; finite and above 0.
+
+    Raises:
+        DefinitionRefused: the name is no string, or `per_second` is no finite number above 0.
+    """
+
+    #: Starts in a second.
+    per_second: float = attrs.field(kw_only=True)
+
+    def __init__(self, name: str, *, per_second: float) -> None:
+        if not isinstance(name, str):
+            raise DefinitionRefused("a rate's name", "a string", name)
+        is_number = isinstance(per_second, int | float) and not isinstance(per_second, bool)
+        if not is_number or not 0 < per_second <= sys.float_info.max:
+            raise DefinitionRefused("a rate's per_second", "a finite number above 0", per_second)
+        self.__attrs_init__(("rate", name), READ, False, max(1, math.floor(per_second)), per_second=per_second)
+
+    @property
+    def name(self) -> str:
+        """What has the rate."""
+        return str(self.resource[1])
+
+    @property
+    def window(self) -> float:
+        """The seconds in which no more than `slots` calls may start."""
+        assert self.slots is not None
+        return self.slots / self.per_second
+
+    def conflicts_with(self, other: Claim) -> bool:
+        """False: no `other` claim conflicts with a rate."""
+        return False
+
+    def __str__(self) -> str:
+        return f"rate {self.name} ({self.per_second:g} per second)"
+
+
+def agree(one: Claim, other: Claim) -> bool:
+    """Whether two claims give their common resource the same places, or the same rate."""
+    mine, theirs = (claim.per_second if isinstance(claim, Rate) else None for claim in (one, other))
+    return one.slots == other.slots and mine == theirs
+
+
 def two_capacities_text(mine: Claim, other: Claim, who: str) -> str:
     """The error of a call that claims `mine`, where `who` had said with `other` how many places the resource has."""
-    remedy = "nothing was run: let all tools give the resource the same slots"
+    remedy = "nothing was run: let all tools give it the same number"
     return (
         f"two capacities for one resource: this call claims {claims_in_words(mine)}, "
         f"{who} claims {claims_in_words(other)}; {remedy}"

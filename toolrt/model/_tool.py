@@ -24,7 +24,7 @@ from toolrt.errors import DefinitionRefused, asks_to_exit, error_text
 from toolrt.model._bounded import is_a_bound
 from toolrt.model._call import ToolCall
 from toolrt.model._callable import described, is_async
-from toolrt.model._claim import EVERYTHING, READ, Claim
+from toolrt.model._claim import EVERYTHING, READ, Claim, Rate
 from toolrt.model._invalid_call import unknown_tool
 from toolrt.model._mismatch import Mismatch, Mismatches, describe
 from toolrt.model._promises import CLAIMS, require_context, require_promise, require_sync, require_two
@@ -431,7 +431,9 @@ def _is_number(value: object) -> bool:
 
 def reads_only(claims: tuple[Claim, ...]) -> bool:
     """Whether a call with these claims is declared to have no effects: all READ, at least one."""
-    return bool(claims) and all(claim.mode is READ for claim in claims)
+    reads = bool(claims) and all(claim.mode is READ for claim in claims)
+    # A rate alone says nothing of what the call touches.
+    return reads and any(not isinstance(claim, Rate) for claim in claims)
 
 
 def _kept(claims: ClaimsOf | Iterable[Claim] | FieldModes | None) -> ClaimsOf | tuple[Claim, ...] | FieldModes | None:

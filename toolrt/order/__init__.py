@@ -17,6 +17,7 @@ from toolrt.order._lanes import (
     stale_claims_text,
     touched_by,
 )
+from toolrt.order._limits import Limits
 from toolrt.order._machine import Machine
 from toolrt.order._merge import MergedCall, applied, has_changed, merged, stale_part
 from toolrt.order._partition import Lane, partition
@@ -90,6 +91,7 @@ __all__ = [
     "LaneRule",
     "LaneState",
     "LentSlot",
+    "Limits",
     "Machine",
     "MergedCall",
     "PolicyCall",

@@ -32,7 +32,7 @@ from toolrt.events import (
     WaitsForUndeclared,
     observer,
 )
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Outcome, covers
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Outcome, Rate, covers
 from toolrt.order._circle import circle_through
 from toolrt.order._lanes import STATE_KEY, StateKeys, may_go_stale
 from toolrt.order._record import CallRecord, LaneRecord
@@ -82,6 +82,8 @@ class AdmissionHost(Protocol):
     approves: bool
     lent: LentSlot | None
     telemetry: EventListener | None
+    #: Whether some call waits for more than its slot: for a rate, or a limit that is shared.
+    gated: bool
     #: A call, and the one of another batch that it waits for because a tool declares nothing; told once.
     held_up: tuple[CallRecord, CallRecord] | None
 
@@ -314,7 +316,8 @@ class Admission:
         claims, after = claims_json(call.claims), claims_json(call.after)
         place = call.batch_id, call.call_index, lane.index, lane.shared
         touches = None if call.allowed is None else claims_json(call.allowed)
-        taken = TicketTaken(*place, claims, call.stops, call.reads_only, after, touches)
+        rates = [[rate.name, rate.per_second] for rate in call.rates] or None
+        taken = TicketTaken(*place, claims, call.stops, call.reads_only, after, touches, rates)
         observer.tell(taken, self._host.telemetry)
 
     def _circle(self, call: CallRecord) -> str | None:
@@ -390,6 +393,9 @@ class Admission:
 
     def _disagreement(self, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why the call may not have `claims`: an earlier one gives a resource another capacity; None if it may."""
+        call.rates = tuple(claim for claim in claims if isinstance(claim, Rate))
+        if call.rates:
+            self._host.gated = True
         who = f"call {call.call_index} ({call.name}) of batch {call.batch_id}"
         for table, mine in self.by_table(call.tool, claims).items():
             why = table.disagrees(mine, who)
@@ -469,6 +475,8 @@ class Admission:
             self._take_all(call, says if call.allowed is None else call.allowed)
 
     def _take_all(self, call: CallRecord, held: tuple[Claim, ...]) -> None:
+        if call.rates:
+            held = _resources(held)
         if held:
             if len(self.tables) == 1:
                 self._take(call, self.tables[0], held)
@@ -560,7 +568,7 @@ class Admission:
 
     def _in_all_tables(self, call: CallRecord, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
         found: dict[ClaimTable, tuple[Claim, ...]] = dict.fromkeys(self.tables, ())
-        found.update(self.by_table(call.tool, claims))
+        found.update(self.by_table(call.tool, _resources(claims)))
         return found
 
 
@@ -584,8 +592,13 @@ def claims_json(claims: tuple[Claim, ...]) -> list[list[Any]]:
     """The claims as events hold them: mode, resource, whether a subtree is meant; then of how many places it is one."""
     return [
         [claim.mode.value, list(claim.resource), claim.subtree, *(() if claim.slots is None else (claim.slots,))]
-        for claim in claims
+        for claim in _resources(claims)
     ]
+
+
+def _resources(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """The claims without rates, which are no resources."""
+    return tuple(claim for claim in claims if not isinstance(claim, Rate))
 
 
 def _call_index(call: CallRecord) -> int:

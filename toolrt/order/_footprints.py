@@ -31,6 +31,7 @@ __all__ = [
     "progresses",
     "returns",
     "settles",
+    "shares",
     "starts",
     "starts_lane",
     "stops",
@@ -110,6 +111,13 @@ def merges(batch_id: str, lane: LaneRecord, state: State, by_itself: bool) -> No
 def looks_at_slots(batch_id: str, lane: LaneRecord, limit: float) -> None:
     """A slot is given back, or one is looked for."""
     _touches("slots", batch_id, lane.index, len(lane.calls) > limit)
+
+
+def shares(limits: Iterable[str]) -> None:
+    """A share of these limits is taken or given back, each by its name."""
+    assert probe.implied is not None
+    for limit in limits:
+        probe.implied(("limit", limit), True)
 
 
 def looks(batch_id: str, update: Update | None, slot: int, merge: int, merges_due: int) -> None:

@@ -21,6 +21,7 @@ that record, it is a function from an event to a list of instructions: see `step
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, cast
@@ -47,6 +48,8 @@ from toolrt.model._watched_state import bare_state
 from toolrt.order import _footprints
 from toolrt.order._admission import Admission
 from toolrt.order._lanes import may_go_stale
+from toolrt.order._limits import Limits
+from toolrt.order._rates import Rates
 from toolrt.order._record import CallRecord, Decisions, LanePlace, LaneRecord, Siblings
 from toolrt.order._slots import LentSlot
 from toolrt.order._states import (
@@ -87,6 +90,8 @@ class Machine:
         lent: the slot of the parent call; None outside a sub-batch.
         path: the batch's place among the sub-batches of its outermost batch.
         prefers: whether there is a slot policy to be asked.
+        limits: the limits that the batch shares with others; None: it shares none.
+        rates: where the starts of calls that claim a rate are known; None: those of its first table.
     """
 
     def __init__(
@@ -101,6 +106,8 @@ class Machine:
         lent: LentSlot | None = None,
         path: tuple[int, ...] = (),
         prefers: bool = False,
+        limits: Limits | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self.batch_id = batch_id
         self.verbs = verbs
@@ -113,6 +120,12 @@ class Machine:
         #: Lets calls into their lanes, and takes their tickets.
         self.admission = Admission(self, questions, tables, apart)
         self.held_up: tuple[CallRecord, CallRecord] | None = None
+        self.limits = limits
+        self.rates = tables[0][0]._rates if rates is None else rates
+        #: Whether some call waits for more than its slot: for a rate, or a limit that is shared.
+        self.gated = limits is not None
+        #: The time on the run's clock, as of the last answer.
+        self.time = -math.inf
         #: The batch's telemetry; None: it has none.
         self.telemetry: EventListener | None = None
         self.state = BatchState.OPEN
@@ -294,10 +307,19 @@ class Machine:
         if observer.measures:
             observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
 
-    def dispatch(self, lane: LaneRecord) -> None:
-        """Spawn ready calls of `lane` while there are slots, lowest call_index first or as the slot policy says."""
+    def time_is(self, now: float) -> None:
+        """The answer to `Questions.ask_time`: it is `now`."""
+        self.time = now
+
+    def dispatch(self, lane: LaneRecord, most: float = math.inf) -> None:
+        """Spawn ready calls of `lane`, `most` of them at most, while there are slots.
+
+        The lowest call_index goes first, or the one that the slot policy names.
+        """
         ready = lane.ready
         if not ready:
+            if self.limits is not None:
+                self.limits.wait_no_more(self)
             if observer.measures:
                 observer.tell(SlotsGiven(self.batch_id), self.telemetry)
             return
@@ -308,6 +330,9 @@ class Machine:
             while ready and calls[ready[0]].state is not _READY and calls[ready[0]].state is not _AGAIN:
                 heappop(ready)
             limit = lane.running + (lent.free if ready else 0)
+        if self.gated:
+            self._pass_gates(lane, limit, most)
+            return
         if self.prefers and not self._choose(lane, limit):
             return
         while ready and lane.running < limit:
@@ -323,6 +348,64 @@ class Machine:
             observer.tell(SlotsGiven(self.batch_id), self.telemetry)
         if ready and lent is not None:
             lent.slots.starved[self.path] = lambda: self.dispatch(lane)
+
+    def _pass_gates(self, lane: LaneRecord, limit: float, most: float) -> None:
+        """The same where calls may wait for a rate or a limit that is shared; one that waits holds up no other."""
+        calls, limits = self.calls, self.limits
+        if any(calls[index].rates for index in lane.ready):
+            self.questions.ask_time()
+        waiting: list[float] = []
+        passing: list[CallRecord] = []
+        while True:
+            # In order, so it is a heap as well.
+            lane.ready[:] = sorted(index for index in lane.ready if calls[index].state in (_READY, _AGAIN))
+            gates = {index: self._opens_at(calls[index]) for index in lane.ready}
+            passing = [calls[index] for index, instant in gates.items() if instant <= self.time]
+            waiting = [instant for instant in gates.values() if instant > self.time]
+            if not passing or lane.running >= limit or most <= 0:
+                break
+            if not self.prefers or len(passing) == 1:
+                self._start(lane, passing[0])
+            else:
+                lane.choosing = self._preferring = True
+                try:
+                    self.questions.prefer(lane, passing)
+                finally:
+                    self._preferring = False
+                if lane.choosing:
+                    break
+            most -= 1
+        if limits is not None and (math.inf in waiting or (passing and lane.running < limit)):
+            limits.wait(self, lane)  # also one that has had its turn
+        elif limits is not None:
+            limits.wait_no_more(self)
+        wakes = min(waiting, default=math.inf)
+        if wakes < math.inf:
+            self.verbs.wake_at(lane, wakes)
+        if observer.measures:
+            observer.tell(SlotsGiven(self.batch_id), self.telemetry)
+        if lane.ready and self.lent is not None:
+            self.lent.slots.starved[self.path] = lambda: self.dispatch(lane)
+
+    def _opens_at(self, call: CallRecord) -> float:
+        """The instant from which on no rate keeps the ready call; infinity: a limit that is shared has no room."""
+        if self.limits is not None and not self.limits.has_room(call.name):
+            return math.inf
+        return self.rates.next_start(call.rates) if call.rates else -math.inf
+
+    def _start(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The ready call of `lane` takes a slot, and its share of what others wait for, too."""
+        if self.limits is not None:
+            self.limits.take(call.name)
+            if probe.implied is not None:
+                _footprints.shares(self.limits.bounded_by(call.name))
+        if call.rates:
+            self.rates.note(call.rates, self.time)
+        call.state = _SPAWN[call.state]
+        lane.running += 1
+        if self.lent is not None:
+            self.lent.take()
+        self.verbs.spawn(lane, call)
 
     def _choose(self, lane: LaneRecord, limit: float) -> bool:
         """Ask the slot policy while more calls are ready than there are slots; False: an answer is still to come."""
@@ -348,13 +431,10 @@ class Machine:
         lane.choosing = False
         lent = self.lent
         has_slot = lane.running < self.limit if lent is None else lent.free > 0
-        if has_slot and call.call_index in lane.ready and call.state in (_READY, _AGAIN):
+        passes = not self.gated or self._opens_at(call) <= self.time
+        if has_slot and passes and call.call_index in lane.ready and call.state in (_READY, _AGAIN):
             lane.ready.remove(call.call_index)
-            call.state = _SPAWN[call.state]
-            lane.running += 1
-            if lent is not None:
-                lent.take()
-            self.verbs.spawn(lane, call)
+            self._start(lane, call)
         heapify(lane.ready)
         if not self._preferring:
             self.dispatch(lane)
@@ -475,6 +555,8 @@ class Machine:
         elif tickets:
             give_back(tickets, _call_index)
         self._free(lane, holds)
+        if self.limits is not None and holds is _SLOT:
+            self._give_share(call)
         if lane.stands_at is call:
             self.admission.go_on(lane)
         if lane.ready or self.lent is not None or lane.slots is not None:
@@ -498,6 +580,8 @@ class Machine:
             call.tickets = ()
             self._free(lane, holds)
         give_back(tickets, _call_index)
+        if self.limits is not None:
+            self.dispatch(lane)  # it may wait for a limit no more
         if lane.stands_at is not None and lane.stands_at.status is not _QUEUED:
             self.admission.go_on(lane)
         self._hand_out(lane)
@@ -518,6 +602,14 @@ class Machine:
             if self.lent is not None:
                 self.lent.give()
         lane.unfinished -= 1
+
+    def _give_share(self, call: CallRecord) -> None:
+        """The call has ended: batches that wait for the limits that it shares take turns, then goes this one."""
+        limits = cast(Limits, self.limits)
+        if probe.implied is not None:
+            _footprints.shares(limits.bounded_by(call.name))
+        limits.give(call.name)
+        limits.hand_out()
 
     def _hand_out(self, lane: LaneRecord) -> None:
         if self.lent is not None:

@@ -18,6 +18,7 @@ from toolrt.model import (
     Modifier,
     Outcome,
     Progress,
+    Rate,
     ResultReady,
     State,
     StateMerged,
@@ -123,6 +124,8 @@ class CallRecord:
     tickets: tuple[Ticket, ...] = ()
     #: How many of them are not granted yet.
     missing: int = 0
+    #: The rates that it claims.
+    rates: tuple[Rate, ...] = ()
     #: How it ends if it may not have what it claims: ERROR where another call disagrees with it on a capacity.
     refused_as: Outcome = Outcome.INVALID
     #: Whether its failure stops the batch.

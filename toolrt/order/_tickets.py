@@ -33,9 +33,10 @@ from weakref import WeakValueDictionary
 from toolrt import probe
 from toolrt.errors import InternalError
 from toolrt.model import READ, WRITE, Claim
-from toolrt.model._claim import two_capacities_text
+from toolrt.model._claim import agree, two_capacities_text
 from toolrt.order._capacity import Capacity
 from toolrt.order._claim_tree import ClaimTree, Group, by_serial
+from toolrt.order._rates import Rates
 
 __all__ = ["ClaimTable", "Ticket", "enter_tables", "give_back", "leave_tables", "next_batch"]
 
@@ -163,6 +164,8 @@ class ClaimTable:
         self._said: dict[tuple[Any, ...], tuple[Claim, str]] = {}
         #: Of a sub-batch: the resources of which the parent has one place to lend, however many there are.
         self.one_place: frozenset[tuple[Any, ...]] = frozenset()
+        #: When calls started that claim a rate, where their runtime has no `Limits`.
+        self._rates = Rates()
 
     def of_owner(self, owner: Hashable) -> ClaimTable:
         """The table in which the lanes of the batches of `owner` order themselves, as long as one refers to it."""
@@ -200,7 +203,7 @@ class ClaimTable:
             if claim.slots is None:
                 continue
             other, said = self._said.get(claim.resource) or mine.setdefault(claim.resource, (claim, who))
-            if other.slots != claim.slots:
+            if not agree(other, claim):
                 return two_capacities_text(claim, other, said)
         for resource, (claim, _) in mine.items():
             self._said[resource] = claim, who

@@ -35,6 +35,9 @@ class Verbs(Protocol):
     def wake(self) -> None:
         """Look again whether the lane is over, and whether there is another one."""
 
+    def wake_at(self, lane: LaneRecord, instant: float) -> None:
+        """When that `instant` has come, in seconds on the run's clock, let ready calls of `lane` start: `dispatch`."""
+
 
 class Questions(Protocol):
     """What a machine has to find out from tools and their authors; each answer comes in as an event."""
@@ -59,6 +62,9 @@ class Questions(Protocol):
 
     def decide(self, lane: LaneRecord, call: CallRecord) -> None:
         """Find out whether the call of `lane` is stale: an answer, or `Machine.repeat`."""
+
+    def ask_time(self) -> None:
+        """Find out the time on the run's clock: `Machine.time_is`."""
 
     def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
         """Find out which of the calls of `lane` that are `ready` takes the next slot: `Machine.preferred`."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 import trio
 
 from toolrt.errors import BatchClosed
-from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
+from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Rate, Tool, covers
 from toolrt.model._claim import claims_in_words
 from toolrt.order import (
     CallRecord,
@@ -261,7 +261,7 @@ class Lease:
         for table, claims in wanted.items():
             there = here.get(table, ())
             for claim in claims:
-                if not covers(there, claim):
+                if not isinstance(claim, Rate) and not covers(there, claim):
                     holds = claims_in_words(*there)
                     if table not in here and held:
                         holds = "nothing there: those resources have another owner"

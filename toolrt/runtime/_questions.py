@@ -50,6 +50,9 @@ class FixesResults(Protocol):
     def abort(self, error: BaseException) -> None:
         """Cancel the batch, and let `error` out when it is left."""
 
+    def now(self) -> float:
+        """The time on Trio's clock."""
+
 
 @attrs.define(eq=False)
 class ToolQuestions:
@@ -130,6 +133,10 @@ class ToolQuestions:
             self._results.settle(call, Outcome.ERROR, None, stale_claims_text(call.claims, missing[0]))
         self.machine.finish(lane, call)
         self.machine.failed(lane, call)
+
+    def ask_time(self) -> None:
+        """Find out the time on the run's clock."""
+        self.machine.time_is(self._results.now())
 
     def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
         """Find out which ready call takes the next slot."""

@@ -59,6 +59,8 @@ from toolrt.order import (
     CallMove,
     CallRecord,
     CallState,
+    ClaimTable,
+    Holds,
     LaneChoice,
     LaneRecord,
     LaneState,
@@ -142,6 +144,9 @@ class BatchRun:
     #: The lane's place among those of the batch's owner, and what is set when its turn comes or the batch is cancelled.
     _turns: tuple[Ticket, ...] = ()
     _turn: trio.Event | None = None
+    #: What lets calls start that wait for a rate, and when.
+    _alarm: trio.CancelScope | None = None
+    _alarm_at: float = math.inf
 
     def __init__(
         self,
@@ -175,6 +180,7 @@ class BatchRun:
             self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
         tables = [(table, table if lease is None else lease.table(table)) for table in settings.tables]
         self.questions = ToolQuestions(self, lease, self.policies)
+        limits = settings.limits
         self.machine = self.questions.machine = Machine(
             batch_id,
             self,
@@ -187,6 +193,8 @@ class BatchRun:
             lent=None if lease is None else lease.slot,
             path=path,
             prefers=settings.slots is not None,
+            limits=None if lease is not None else limits,
+            rates=None if limits is None else limits._rates,
         )
         if lease is not None and lease.lends_unheld:
             self.machine.admission.order_outside()
@@ -262,6 +270,9 @@ class BatchRun:
         record.input, arguments = decoded(call, tool, self.registry)
         if tool is not None and tool.stops_batch is not False:
             record.stops = tool.may_stop(record.input)
+        refusal = None
+        if tool is not None and machine.limits is not None and not isinstance(arguments, list):
+            refusal = machine.limits.use(self.records.owner, call.name)
         unkept = None if journal is None else journal.submitted(record)
         if machine.stopped_by is not None or machine.cancel_reason is not None:
             machine.answer_late(record)
@@ -269,6 +280,10 @@ class BatchRun:
             self.settle(record, Outcome.ERROR, None, unkept)
         elif isinstance(arguments, list):
             self.settle(record, Outcome.INVALID, None, invalid_call_text(call, arguments))
+            if record.stops:
+                machine.stop(record)
+        elif refusal is not None:
+            self.settle(record, Outcome.DENIED, None, refusal)
             if record.stops:
                 machine.stop(record)
         elif tool is not None:
@@ -369,11 +384,35 @@ class BatchRun:
         """Let the driving task look again, if what it waits for is so."""
         machine = self.machine
         driver = self._driver
+        if self._alarm is not None and machine.lanes[machine.current].is_over:
+            self._end_alarm()
         if driver is not None and machine.lanes[machine.current].is_over:
             self._driver = None
             trio.lowlevel.reschedule(driver)
         if self._news is not None and (machine.current + 1 < len(machine.lanes) or machine.is_complete):
             self._news.set()
+
+    def wake_at(self, lane: LaneRecord, instant: float) -> None:
+        """Let ready calls of `lane` look again at this `instant`, when a rate lets one start."""
+        if instant >= self._alarm_at:
+            return
+        self._end_alarm()
+        self._alarm, self._alarm_at = trio.CancelScope(), instant
+        nursery: Any = self._nursery
+        self.context.run(nursery.start_soon, self._ring, lane, self._alarm, instant, name="rate")
+
+    def _end_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._alarm_at = None, math.inf
+
+    @protected
+    async def _ring(self, lane: LaneRecord, alarm: trio.CancelScope, instant: float) -> None:
+        with alarm:
+            await trio.sleep_until(instant)
+        if self._alarm is alarm:
+            self._alarm, self._alarm_at = None, math.inf
+            self.machine.dispatch(lane)
 
     def _wake_reader(self) -> None:
         """Let the reader look for an update, if it waits for one."""
@@ -568,8 +607,9 @@ class BatchRun:
 
         Checkpoint: if it waits.
         """
-        # A child may wait for a slot that no call of its batch holds, any call for a ticket of another batch.
-        alone = self.lease is None
+        # A child may wait for a slot that no call of its batch holds, any call for a ticket of another batch, or for a
+        # limit that it shares.
+        alone = self.lease is None and self.machine.limits is None
         for table in self.settings.tables if alone else ():
             alone = alone and not table.busy
         self.machine.begin(self.state)
@@ -665,14 +705,22 @@ class BatchRun:
             self.machine.admission.owned = self.records.owner is not None and self.opener is None
             if self.opener is not None:
                 refuse_inside(self.opener, self.batch_id, self.settings.tables)
+                self.machine.limits = None  # its calls run in the share of the one that opened it
             with TABLES_LOCK:
-                taken = enter_tables(self.settings.tables, self.token, is_over)
+                taken = enter_tables(self._tenures, self.token, is_over)
             if taken is not None:
                 refuse_shared_table(self.batch_id, taken.name)
+            self.machine.rates.tell_run(self.token)
         if self.opener is not None:
             self.opener.opened += (self,)
         self.settings.open_batches[id(self)] = self.batch_id, self.records
         self.entered = True
+
+    @property
+    def _tenures(self) -> tuple[ClaimTable, ...]:
+        """What belongs to one Trio run at a time: the claim tables, and limits that are shared."""
+        limits = self.settings.limits
+        return self.settings.tables if limits is None else (*self.settings.tables, limits._tenure)
 
     def begin(self) -> None:
         """Tell that the batch is open."""
@@ -685,7 +733,8 @@ class BatchRun:
             policy = policy_name(settings.policy)
             slots = None if settings.slots is None else policy_name(settings.slots)
             owner = self.settings.tables[0].of_owner(self.records.owner).name if self.machine.admission.owned else None
-            about = settings.limit, parent, bare_state(self.state), gives_up(settings.policy), slots, owner
+            limits = None if self.machine.limits is None else self.machine.limits.to_json()
+            about = settings.limit, parent, bare_state(self.state), gives_up(settings.policy), slots, owner, limits
             observer.tell(BatchOpened(self.batch_id, policy, *about), self.telemetry)
         if self.lease is not None and self.lease.is_cancelled:
             self.lease.cancel("was cancelled")
@@ -701,11 +750,12 @@ class BatchRun:
             self.lease.ended(self)
         else:
             with TABLES_LOCK:
-                leave_tables(self.settings.tables, self.token)
+                leave_tables(self._tenures, self.token)
         if self.reader.unread:
             self.reader.drop_unread()
         results = []
         tickets: list[Ticket] = []
+        limits = self.machine.limits
         for call in self.records:
             tickets += call.tickets
             if call.result is None:
@@ -714,11 +764,15 @@ class BatchRun:
             result: Any = call.result
             if result.progress_dropped != call.progress_dropped:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
+            if limits is not None and call.state.holds is Holds.SLOT:
+                limits.give(call.name)
             call.state = _CLOSE[call.state]
             results.append(result)
         if tickets:
             # An exception in the bookkeeping kept them from going back: the next batch must not wait for them.
             give_back([one for one in tickets if not one.released], lambda call: cast(int, call.call_index))
+        if limits is not None:
+            limits.wait_no_more(self.machine)
         machine, state = self.machine, self.state
         machine.state = _LEAVE[machine.state]
         self.outcome = BatchOutcome(tuple(results), state, tuple(self.applied), self.batch_id)

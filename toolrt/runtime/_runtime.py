@@ -30,6 +30,7 @@ from toolrt.order import (
     CallRecord,
     ClaimTable,
     LanePolicy,
+    Limits,
     Siblings,
     SlotPolicy,
     by_claims,
@@ -76,6 +77,8 @@ class Runtime:
         max_result: how many characters a result may have whose tool names no ``max_result``, 1 or more; None is no
             limit.  What is longer loses its middle, and says so; ``read_file`` says which lines to ask for.  What a
             tool reads of its own sub-batch is whole.
+        limits: what its calls share with those of other batches and runtimes that have the same `Limits`: how many run
+            at once, of all tools and of each, and how often a conversation may use one; None: nothing.
         journal: where batches are kept, so that `resume` goes on with one in a later process; None: nowhere.
 
     Raises:
@@ -95,6 +98,7 @@ class Runtime:
         *,
         max_result: int | None = RESULT_MOST,
         journal: Journal | None = None,
+        limits: Limits | None = None,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a registry, such as toolrt.Registry([tool])", registry)
@@ -112,6 +116,8 @@ class Runtime:
             raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
         if telemetry is not None and (isinstance(telemetry, type) or not callable(getattr(telemetry, "event", None))):
             raise DefinitionRefused("Runtime(telemetry)", "an object with event(kind, fields), or None", telemetry)
+        if limits is not None and not isinstance(limits, Limits):
+            raise DefinitionRefused("Runtime(limits)", "a toolrt.Limits, or None; `limit=` is a batch's", limits)
         if journal is not None and not hasattr(journal, "codec"):  # its class is imported where one is used
             raise DefinitionRefused("Runtime(journal)", "a toolrt.Journal(path) or None", journal)
         self.registry = registry
@@ -120,6 +126,7 @@ class Runtime:
         self.slots = slots
         self._asks_policies = slots is not None or is_rule(lanes)
         self.limit = limit
+        self.limits = limits
         self.approve = approve
         self.timeout = timeout
         self.max_result = max_result
@@ -343,7 +350,7 @@ class Runtime:
     def _with_registry(self, registry: Registry) -> Runtime:
         """The same runtime with other tools; those that have no owner are ordered as this one orders them."""
         given = self.lanes, self.limit, self.approve, self.timeout, self.services
-        other = Runtime(registry, *given, slots=self.slots, max_result=self.max_result)
+        other = Runtime(registry, *given, slots=self.slots, max_result=self.max_result, limits=self.limits)
         owned = (owner.claim_table for owner in registry.owners)
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
         other._open_batches = self._open_batches
@@ -391,6 +398,7 @@ class Runtime:
             self.slots,
             self._asks_policies,
             self.limit,
+            self.limits,
             self.approve,
             self.timeout,
             self.max_result,

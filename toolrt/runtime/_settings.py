@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from toolrt.model import AfterLane, Approve, Registry, Services, Tool
-from toolrt.order import CallRecord, ClaimTable, LanePolicy, Siblings, SlotPolicy
+from toolrt.order import CallRecord, ClaimTable, LanePolicy, Limits, Siblings, SlotPolicy
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._telemetry import BatchTelemetry
 
@@ -27,6 +27,8 @@ class Settings:
     asks_policies: bool
     #: How many calls of one batch run at once; None is any number.
     limit: int | None
+    #: The limits that all who have them share; None: there are none.
+    limits: Limits | None
     approve: Approve | None
     #: Seconds of its own execution for a call whose tool names none; None is no limit.
     timeout: float | None

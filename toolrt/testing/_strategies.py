@@ -63,6 +63,7 @@ def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
 
 # Simplest first.
 _LIMIT = (10, 2, 1, 3, 2, 1)
+_SHARED = (2, 1, 3, 1, 2)
 _LOW_LIMIT = (10, 2, 1, 3, 2, 2)
 _DELAY = (0.0, 1.0, 2.0)
 _CANCEL = (1.0, 0.25, 2.0, 1.25, 1.0, 3.25, 0.0)
@@ -103,6 +104,7 @@ def scripted_calls(
         shields=shields,
         invalid=invalid,
         sub_batches=sub_batches > 0,
+        shared=False,
     )
     return call_of(Palette(frozenset(FEATURES) - off, max_actions=max_actions, fails=failures, depth=sub_batches))
 
@@ -138,6 +140,7 @@ def tool_mixes(
     invalid: bool = True,
     sub_batches: bool = True,
     limits: bool | int = True,
+    shared: bool = True,
     streaming: bool = True,
     cancel: bool = False,
     readers: Sequence[str] = ("eager", "slow", "none"),
@@ -161,6 +164,7 @@ def tool_mixes(
         invalid: calls name unknown tools, or their input does not fit.
         sub_batches: some batches have calls that open sub-batches, and so on.
         limits: batches with a limit of 1, 2 or 3; or a number: all batches with that limit.
+        shared: batches with limits that they may share with others, and calls that start at a rate.
         streaming: batches whose calls come one after the other.
         cancel: batches that are cancelled, from inside or outside; in some one call alone is.
         readers: who reads the updates: "eager", "slow", "none".
@@ -184,6 +188,7 @@ def tool_mixes(
         shields=shields,
         invalid=invalid,
         sub_batches=sub_batches,
+        shared=shared,
     )
     has, palette = swarm(draw_number(draw), off, failures)
     few = max(min_calls, min(max_calls, _FEW))
@@ -215,4 +220,6 @@ def tool_mixes(
         files={"f": "start "} if files else {},
         state={"x": "0"} if state else {},
         slots=one_of(draw, choosers),
+        shared=one_of(draw, _SHARED) if shared and "shared limit" in has else None,
+        shared_evens=one_of(draw, _SHARED) if shared and "limit of evens" in has else None,
     )

@@ -31,6 +31,7 @@ FEATURES: Mapping[str, int] = {
     "cells": 9,
     "paths": 5,
     "places": 5,
+    "rates": 3,
     "follow": 5,
     "files": 6,
     "state": 9,
@@ -169,6 +170,7 @@ _READ_CELLS = _Kind(script.ReadCells, (_ABOVE,))
 _ADD_CELLS = _Kind(script.AddCells, (_ABOVE, _TEXT))
 _FOLLOW = _Kind(script.FollowCell, ("cells", _TEXT))
 _TAKE_PLACE = _Kind(script.TakePlace, ("cells", (2, 2, 1, 2, None, 2, 3)))
+_METERED = _Kind(script.Metered, ("cells", (1.0, 2.0, 0.5, 1.0, 1.0, 3.0)))
 _READ_FILE = _Kind(script.ReadFile, ("files",))
 _WRITE_FILE = _Kind(script.WriteFile, ("files", _TEXT))
 _APPEND_FILE = _Kind(script.AppendFile, ("files", _TEXT))
@@ -232,6 +234,7 @@ _KINDS: Mapping[str, tuple[_Kind, ...]] = {
     "overwrite": (_OVERWRITE, _OVERWRITE, _FILL, _CHANGE_STATE),
     "files": (_READ_FILE, _WRITE_FILE, _APPEND_FILE),
     "paths": (_ADD_BELOW, _READ_CELLS, _ADD_CELLS),
+    "rates": (_METERED, _METERED, _SLEEP),
     "places": (_TAKE_PLACE, _TAKE_PLACE, _SLEEP),
     "follow": (_FOLLOW, _ADD_CELL),
     "fail": (_FAIL, _REFUSE),

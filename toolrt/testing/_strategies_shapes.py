@@ -35,10 +35,19 @@ _OF_ARGUMENT: Mapping[str, tuple[str, ...]] = {
     "shields": ("shield",),
     "invalid": ("invalid",),
     "sub_batches": ("sub-batches",),
+    "shared": ("rates",),
 }
 
 #: How many of twenty mixes have each feature of batches.
-_OF_BATCHES: Mapping[str, int] = {"crowd": 6, "one name": 6, "many names": 3, "limit": 8, "delays": 8}
+_OF_BATCHES: Mapping[str, int] = {
+    "crowd": 6,
+    "one name": 6,
+    "many names": 3,
+    "limit": 8,
+    "delays": 8,
+    "shared limit": 1,
+    "limit of evens": 1,
+}
 
 #: The families of actions that claim what they touch.
 _CLAIMING = ("cells", "files", "paths")
@@ -130,6 +139,16 @@ def _disk(swarm: _Swarm) -> None:
     swarm.has = swarm.has - {"crowd"} | {"several"}
 
 
+def _share(swarm: _Swarm) -> None:
+    """Calls that wait for places, rates and limits that batches may share, and last differently."""
+    swarm.features |= {"safe"}
+    swarm.features -= {"sub-batches", "approvals", "exclusive", "invalid", "pure", "timeouts"}
+    limits = swarm.chance.choice((("shared limit",), ("limit of evens",), ("shared limit", "limit of evens"), ()))
+    swarm.has = swarm.has - {"crowd", "many names", "limit"} | {"several", *limits}
+    swarm.doing = swarm.chance.sample(("places", "rates", "say"), 2)
+    swarm.uneven, swarm.max_actions = True, 2
+
+
 def _meet(swarm: _Swarm) -> None:
     """A call that ends early between one that holds a thing and one that waits for it: see `meeting`."""
     swarm.features |= {*_EARLY, "sub-batches", swarm.chance.choice(("leave", "broken"))}
@@ -146,6 +165,7 @@ SHAPES: Mapping[Callable[[_Swarm], None], int] = {
     _family: 3,
     _halt: 2,
     _bundle: 1,
+    _share: 2,
     _hold: 1,
     _disk: 1,
 }

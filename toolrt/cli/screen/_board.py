@@ -15,7 +15,7 @@ import trio
 from toolrt._plain import counted
 from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line, shown_lines
-from toolrt.cli.screen._picture import Glyphs, Rate, Speeds, Window, clock, lane_bounds, picture, waits_in_words
+from toolrt.cli.screen._picture import Glyphs, GrowthRate, Speeds, Window, clock, lane_bounds, picture, waits_in_words
 from toolrt.cli.screen._plan import in_words
 from toolrt.cli.screen._said import CallMessage, output_in, said_in, size_of
 from toolrt.cli.screen._screen import Screen
@@ -61,7 +61,7 @@ class BatchBoard:
         self._said: dict[int, CallMessage] = {}
         #: Bytes that calls said and answered.
         self._bytes = 0
-        self._call_rate, self._byte_rate = Rate(), Rate()
+        self._call_rate, self._byte_rate = GrowthRate(), GrowthRate()
         self._began = self._spoke = trio.current_time()
 
     def take(self, update: Update) -> None:

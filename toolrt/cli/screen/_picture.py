@@ -63,7 +63,7 @@ class Glyphs:
         return [(done, "cyan"), (self.empty * (columns - full - half), "dim")]
 
 
-class Rate:
+class GrowthRate:
     """How fast a number grows."""
 
     def __init__(self) -> None:

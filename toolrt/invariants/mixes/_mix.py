@@ -29,6 +29,7 @@ from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     LANE_POLICIES,
     LanePolicy,
+    Limits,
     SlotPolicy,
     checked_lanes,
     checked_slots,
@@ -113,6 +114,10 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def _is_a_count(value: Any) -> bool:
+    return _is_place(value) and value >= 1
+
+
 def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
     return _must_be(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
@@ -188,6 +193,17 @@ class Mix(Brief):
     cancel_call: int | None = attrs.field(
         default=None,
         validator=_must_be("the place of a call, or None", lambda value: value is None or _is_place(value)),
+    )
+
+    #: How many calls run at once by a limit that batches may share, 1 or more; None is no such limit.
+    shared: int | None = attrs.field(
+        default=None,
+        validator=_must_be("a number of calls, 1 or more, or None", lambda value: value is None or _is_a_count(value)),
+    )
+    #: The same for the calls at even places together.
+    shared_evens: int | None = attrs.field(
+        default=None,
+        validator=_must_be("a number of calls, 1 or more, or None", lambda value: value is None or _is_a_count(value)),
     )
 
     def __attrs_post_init__(self) -> None:
@@ -288,7 +304,7 @@ class Mix(Brief):
             world = self._world()
             approve = world.approve if self.approves else None
             registry, policy, limit = world.registry(), self.lane_policy, self.limit
-            options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots}
+            options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots, "limits": self._limits()}
             runtime = Runtime(registry, policy, limit, approve, **options)
             batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
             read_to_the_end = False
@@ -301,6 +317,16 @@ class Mix(Brief):
             return ending(world, batch, read_to_the_end)
 
         return run
+
+    def _limits(self) -> Limits | None:
+        """The limits that its batch may share with others."""
+        if self.shared is None and self.shared_evens is None:
+            return None
+        evens = tuple(f"tool{index}" for index in range(0, len(self.calls), 2))
+        tools: dict[str | tuple[str, ...], int] = {}
+        if evens and self.shared_evens is not None:
+            tools[evens] = self.shared_evens
+        return Limits(self.shared, tools=tools)
 
     def _world(self, remembers: bool = False) -> World:
         """A world for one execution; if it `remembers`, with all versions of what is on the disk."""

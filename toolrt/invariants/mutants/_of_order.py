@@ -15,6 +15,7 @@ from toolrt.invariants.script import (
     BreakState,
     ChangeState,
     Fail,
+    Metered,
     ReadCell,
     ReadFile,
     Scripted,
@@ -24,8 +25,9 @@ from toolrt.invariants.script import (
 )
 from toolrt.model import READ, WRITE, Claim, ResultReady, State
 from toolrt.model._update import StateMerged
-from toolrt.order import CallMove, CallRecord, ClaimTable, Machine, Status, _machine
+from toolrt.order import CallMove, CallRecord, CallState, ClaimTable, Limits, Machine, Status, _machine
 from toolrt.order._capacity import Capacity
+from toolrt.order._rates import Rates
 from toolrt.runtime import _run
 from toolrt.runtime._context import ToolContext
 from toolrt.runtime._reader import Cursor, Reader
@@ -231,6 +233,31 @@ def _all_places(take: Function, self: ClaimTable, claims: Iterable[Claim], *rest
 )
 def _any_capacity(disagrees: Function, self: ClaimTable, *rest: Any) -> None:
     """A call that gives a resource another number of places than one before it runs all the same."""
+
+
+@_declared.instead("a shared limit has one more", "no_needless_wait", Limits, "has_room").on(
+    Mix([Scripted([Sleep(1)], says="safe")] * 4, shared=2)
+)
+def _one_more(has_room: Function, self: Limits, name: str) -> bool:
+    """A limit that batches share lets one call more run than it says."""
+    return all(self._running[tools] <= self._most[tools] for tools in self._of(name))
+
+
+@_declared.instead("a shared limit holds up the rest", "no_needless_wait", Machine, "_opens_at").on(
+    Mix([Scripted([Sleep(2)], says="safe"), *[Scripted([Sleep(1)], says="safe")] * 3], shared_evens=1)
+)
+def _keeps_others_up(opens_at: Function, self: Machine, call: CallRecord) -> float:
+    """A call for which its tool's limit has no room holds up the ready calls behind it."""
+    earlier = (one for one in self.calls[: call.call_index] if one.state in (CallState.READY, CallState.AGAIN))
+    opens: list[float] = [opens_at(self, one) for one in (*earlier, call)]
+    return max(opens)
+
+
+@_declared.instead("rates start anew", "no_needless_wait", Rates, "note").on(
+    Mix([Scripted([Metered("a", 1.0)]), Scripted([Metered("a", 1.0)])])
+)
+def _no_note(note: Function, self: Rates, rates: Iterable[Any], now: float) -> None:
+    """No start is noted, so a rate keeps nothing back."""
 
 
 @_declared.instead("slots to the last", "no_needless_wait", _machine, "heappop").on(

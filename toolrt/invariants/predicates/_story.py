@@ -14,7 +14,7 @@ import weakref
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -52,7 +52,7 @@ from toolrt.events import (
     TicketTaken,
     ToolEffect,
 )
-from toolrt.model import EVERYTHING, Claim, Mode
+from toolrt.model import EVERYTHING, Claim, Mode, Rate
 from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["NEVER", "BatchStory", "Breach", "CallStory", "LaneStory", "TraceStory", "story_of"]
@@ -142,6 +142,17 @@ class CallStory:
             for claim in self.claims
             if claim.slots is not None and not any(claim.conflicts_with(one) for one in plain)
         )
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """The rates that it claims."""
+        told = None if self.ticket is None else self.ticket.fields.get("rates")
+        return tuple(Rate(name, per_second=per_second) for name, per_second in told or ())
+
+    @property
+    def name(self) -> str:
+        """The name of its tool."""
+        return "" if self.submitted is None else str(self.submitted.fields["name"])
 
     def places_for(self, claim: Claim) -> int:
         """How many places of the claim's resource there are for it: one, where the call around it has one to lend."""
@@ -335,6 +346,11 @@ class BatchStory:
     def limit(self) -> int | None:
         """How many calls may run at once; None is any number."""
         return None if self.opened is None else self.opened.fields.get("limit")
+
+    @property
+    def shared_limits(self) -> Mapping[str, Any] | None:
+        """The limits that it shares with other batches; None: it shares none."""
+        return None if self.opened is None else self.opened.fields.get("limits")
 
     @property
     def gives_up(self) -> Sequence[str] | None:

@@ -8,7 +8,8 @@ by then and does not waits needlessly.
 
 Rules.  One pass over a batch's events.  All claims are taken to be of one table: a wait for another batch that
 holds a resource of the same name counts as justified.  A sub-batch has no slots but its parent's, which one child can
-always have, and those that are free (RULE 20).
+always have, and those that are free (RULE 20).  Limits that batches share, and rates, may keep a call back, too: then
+it waits where the one has no room, or the other has had its starts.
 
 Limits.  In a production run the law checks only the limit.
 """
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolrt.invariants.predicates._law import told
+from toolrt.invariants.predicates._shared_limits import SharedLimits
 from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.model import EVERYTHING, WRITE, Claim
 from toolrt.trace import Trace, TraceEvent
@@ -33,6 +35,8 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     slots = {id(batch): _Slots(batch) for batch in story.batches if batch.parent is None}
     for of_batch in slots.values():
         yield from of_batch.limit_kept()
+    shared = SharedLimits(story)
+    yield from shared.kept()
     if not story.virtual:
         return
     # Children are ordered only among the children of their parent: other calls cannot touch what the parent claims.
@@ -52,7 +56,7 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         # A lane waits for the lanes of its owner's other batches.
         others = [] if batch.owner is None else [one for one in story.batches if one.owner == batch.owner]
         beside = [other for other in others if other is not batch]
-        yield from _Watch(batch, ready, slots[id(batch.root)], beside).judged(instants)
+        yield from _Watch(batch, ready, slots[id(batch.root)], beside, shared).judged(instants)
 
 
 class _Slots:
@@ -290,6 +294,11 @@ class _Lowest:
             at //= 2
             self._least[at] = min(self._least[2 * at], self._least[2 * at + 1])
 
+    def all(self, bound: int, below: int) -> Iterator[int]:
+        """The indices under `below` that have a value of `bound` or less, lowest first."""
+        least = self._least[self._leaves : self._leaves + below]
+        return (index for index, value in enumerate(least) if value <= bound)
+
     def first(self, bound: int, below: int) -> int | None:
         """The lowest index under `below` that has a value of `bound` or less."""
         at = 1
@@ -304,8 +313,16 @@ class _Lowest:
 class _Watch:
     """Who waits in one batch, from instant to instant."""
 
-    def __init__(self, batch: BatchStory, ready: Mapping[int, int], slots: _Slots, beside: list[BatchStory]) -> None:
+    def __init__(
+        self,
+        batch: BatchStory,
+        ready: Mapping[int, int],
+        slots: _Slots,
+        beside: list[BatchStory],
+        shared: SharedLimits,
+    ) -> None:
         self._batch = batch
+        self._shared = shared
         self._beside = beside
         self._slots = slots
         self._of_all = ready
@@ -419,9 +436,18 @@ class _Watch:
         for call in self._slots.taking_more(before, instant):
             # A slot that it took since was given away after both of these.
             waiting = self._startable.first(max(before, self._of_all.get(id(call), NEVER)), self._size)
-            if waiting is not None:
+            if waiting is not None and not self._shared.closed(self._batch.calls[waiting], instant):
                 text = f"call {call.index} of sub-batch {call.batch.id} took a slot that it was ready for"
                 yield Breach(text, self._batch.id, waiting, _seq(call.started))
+
+    def _first_startable(self, instant: int) -> int | None:
+        """The lowest call that lacks nothing, a rate and limits that are shared included."""
+        lowest = self._startable.first(instant, self._size)
+        if lowest is None or not self._shared.closed(self._batch.calls[lowest], instant):
+            return lowest
+        calls = self._batch.calls
+        others = self._startable.all(instant, self._size)
+        return next((index for index in others if not self._shared.closed(calls[index], instant)), None)
 
     def _at_instant(self, instant: int, started: list[int]) -> Iterator[Breach]:
         batch, limit, taken = self._batch, self._slots.limit, self._slots.taken(instant)
@@ -432,14 +458,14 @@ class _Watch:
         if queued is not None and self._held.first(0, queued) is None and not waits:
             yield Breach("expected its lane to start, every call before it has ended", batch.id, queued)
         if limit is None or taken < limit or lent:
-            waiting = self._startable.first(instant, self._size)
+            waiting = self._first_startable(instant)
             if waiting is not None:
                 free = "its parent's slot" if lent else "a slot"
                 text = f"nothing it conflicts with is left and {free} is free ({taken} taken): expected it to run"
                 yield Breach(text, batch.id, waiting)
         for index in () if batch.has_slot_policy else started:
             passed = self._startable.first(self._ready[index], index)
-            if passed is not None:
+            if passed is not None and not self._shared.keeps_back(batch.calls[passed], batch.calls[index]):
                 text = f"call {index} got the slot that was call {passed}'s by call_index"
                 yield Breach(text, batch.id, passed, _seq(batch.calls[index].started))
         if batch.stopped and batch.stopped[0].seq <= instant:
