@@ -177,7 +177,7 @@ class Rate(Claim):
         return self.slots / self.per_second
 
     def conflicts_with(self, other: Claim) -> bool:
-        """False: no `other` claim conflicts with a rate."""
+        """Whether the `other` must not overlap it: no claim conflicts with a rate."""
         return False
 
     def __str__(self) -> str:
