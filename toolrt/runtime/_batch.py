@@ -85,6 +85,12 @@ class Engine(Protocol):
     def give_up(self, error: BaseException) -> None:
         """Cancel the batch because `error` came up where it is driven."""
 
+    #: Seconds from when it was entered until it is cancelled; None: it has no deadline.
+    deadline: float | None
+
+    async def drive_in_time(self) -> None:
+        """The same as `drive`, and cancel the batch when its deadline comes."""
+
     async def drive(self) -> None:
         """Run lane after lane until the batch is sealed or cancelled and nothing runs any more."""
 
@@ -219,7 +225,7 @@ class Batch:
                 engine.add(call, now)
             engine.machine.seal()
             if engine.machine.lanes:
-                await engine.drive()
+                await (engine.drive() if engine.deadline is None else engine.drive_in_time())
             else:
                 await trio.lowlevel.checkpoint()
         except GeneratorExit:
@@ -356,7 +362,8 @@ class Batch:
         engine.block = trio.open_nursery()
         nursery: trio.Nursery = await engine.block.__aenter__()
         engine.block_scope = nursery.cancel_scope
-        nursery.start_soon(engine.drive, name=f"batch {engine.batch_id}")
+        drive = engine.drive if engine.deadline is None else engine.drive_in_time
+        nursery.start_soon(drive, name=f"batch {engine.batch_id}")
         return self
 
     @protected

@@ -130,6 +130,9 @@ class BatchRun:
     policies: BatchPolicies | None = None
     #: Whether it was entered: then its end has to come in `close`.
     entered: bool = False
+    #: Seconds from then until it is cancelled; None: it has no deadline.
+    deadline: float | None = None
+    _entered_at: float = 0.0
     _threads: trio.CapacityLimiter | None = None
     #: The way out of the block in which the batch is open, and its scope; None where there is no block.
     block: Any = None
@@ -477,6 +480,22 @@ class BatchRun:
     # Driving
 
     @protected
+    async def drive_in_time(self) -> None:
+        """The same as `drive`, and cancel the batch when its deadline comes.
+
+        Checkpoint: always.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._expire, name="deadline")
+            await self.drive()
+            nursery.cancel_scope.cancel()
+
+    @protected
+    async def _expire(self) -> None:
+        await trio.sleep_until(self._entered_at + cast(float, self.deadline))
+        self.cancel(f"its deadline of {self.deadline:g} s had passed", outside=False)
+
+    @protected
     async def drive(self) -> None:
         """Run lane after lane until the batch is sealed or cancelled and nothing runs any more.
 
@@ -715,6 +734,8 @@ class BatchRun:
             self.opener.opened += (self,)
         self.settings.open_batches[id(self)] = self.batch_id, self.records
         self.entered = True
+        if self.deadline is not None:
+            self._entered_at = trio.current_time()
 
     @property
     def _tenures(self) -> tuple[ClaimTable, ...]:

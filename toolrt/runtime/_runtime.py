@@ -200,6 +200,7 @@ class Runtime:
         *,
         batch_id: str | None = None,
         owner: Hashable | None = None,
+        deadline: float | None = None,
     ) -> BatchOutcome:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
 
@@ -210,6 +211,9 @@ class Runtime:
             owner: whose batch it is, such as the id of a conversation: any value that can be a key of a dict.  A tool
                 that declares nothing runs alone among the calls of one owner; owners meet in claims alone.  None: it
                 runs alone among all calls that share its claim table, and a warning says once who waited for whom.
+            deadline: seconds until the batch is cancelled, above 0, from when it begins; None: it has no deadline.
+                What has returned by then keeps its result, what runs is INTERRUPTED, with its sub-batches, and what
+                waits is NOT_STARTED; the outcome is given as ever.
 
         Raises:
             trio.Cancelled: an enclosing scope was cancelled; to have the outcome then, use `open_batch`.
@@ -228,7 +232,9 @@ class Runtime:
         calls = list(calls)
         has_budget = isinstance(state, State) and bare_state(state).context_budget is not None
         reads = self.reads_in(calls) if has_budget else 1
-        return await Batch(self._new_batch(state, batch_id, reads, listens=False, owner=owner)).run(calls)
+        run = self._new_batch(state, batch_id, reads, listens=False, owner=owner)
+        run.deadline = _checked_deadline(deadline)
+        return await Batch(run).run(calls)
 
     @protected
     async def resume(self, batch_id: str) -> BatchOutcome:
@@ -287,6 +293,7 @@ class Runtime:
         *,
         events: bool = False,
         owner: Hashable | None = None,
+        deadline: float | None = None,
     ) -> Batch:
         """A batch that takes calls while it runs and is read while it runs.
 
@@ -298,6 +305,7 @@ class Runtime:
             events: whether the reader wants what toolrt's own tools tell of their work: a `FileChanged`, an
                 `OutputChunk` and the like, each as the message of a `Progress`.
             owner: whose batch it is: see `run`.
+            deadline: seconds from when the block is entered until the batch is cancelled: see `run`.
 
         Ordering: see `Batch.submit` and `Batch.__anext__`; batches on one claim table order by when their lanes took
         their tickets.
@@ -311,7 +319,9 @@ class Runtime:
                     ...
             batch.outcome
         """
-        return Batch(self._new_batch(state, batch_id, expected_reads, listens=True, events=events, owner=owner))
+        run = self._new_batch(state, batch_id, expected_reads, listens=True, events=events, owner=owner)
+        run.deadline = _checked_deadline(deadline)
+        return Batch(run)
 
     def _sub_batch(
         self,
@@ -420,6 +430,12 @@ class Runtime:
     def __repr__(self) -> str:
         slots = "" if self.slots is None else f", slots={policy_name(self.slots)}"
         return f"Runtime({self.registry!r}, lanes={policy_name(self.lanes)}, limit={self.limit}{slots})"
+
+
+def _checked_deadline(deadline: float | None) -> float | None:
+    if deadline is not None and (isinstance(deadline, bool) or not _is_a_time(deadline)):
+        raise DefinitionRefused("a batch's deadline", "finite seconds above 0, or None", deadline)
+    return deadline
 
 
 def _is_a_time(seconds: object) -> bool:
