@@ -568,6 +568,8 @@ def test_explore_offers_all_that_sim_explore_takes() -> None:
     renamed: dict[str, str | None] = {"max_executions": "executions", "progress": "seconds", "made_from": None}
     # The runtime says what a batch touches, and the laws say what may come out of it.
     renamed |= {"track": None, "outcomes": None, "given": None}
+    # A crash needs a program that goes on afterwards, and the response is one batch.
+    renamed |= {"crash_at": None}
     offered = set(inspect.signature(explore).parameters)
     for name in inspect.signature(sim.explore).parameters:
         option = renamed.get(name, name)

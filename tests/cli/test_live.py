@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import re
 import signal
@@ -22,6 +23,7 @@ import trio.testing
 from tests.cli._terminal import Window, window
 from tests.cli.test_interrupt import WITH_SLOW_TOOLS
 from toolrt import Allow, Claim, Mode, Outcome, Registry, Runtime, ToolCall, ToolOutput, tool
+from toolrt.cli import watching
 from toolrt.cli.commands._run import RunResult, perform
 from toolrt.cli.screen import _board
 from toolrt.cli.screen._screen import Screen
@@ -483,3 +485,37 @@ def test_terminal_that_goes_away_changes_no_call(
         shown.close()
         assert process.wait(100) == 0
     assert all((shop / str(place)).read_text() == "x" for place in range(50))
+
+
+def test_program_watches_a_batch_of_its_own() -> None:
+    """On a terminal as a picture that is gone afterwards, else as lines; an error of the block comes out as it is."""
+    shop, seen, lines = Shop(), [], io.StringIO()
+
+    async def run(stream: Any, look: Callable[[], Awaitable[None]]) -> None:
+        batch = Runtime(shop.registry, approve=shop.approve).open_batch()
+        async with batch, watching(batch, stream) as board:
+            for call in calls_of(("quick", {}), ("edit", {"path": "a.py"}), ("edit", {"path": "a.py"})):
+                batch.submit(call)
+            batch.seal()
+            await look()
+            async for update in batch:
+                board.take(update)
+
+    async def main() -> None:
+        async def look() -> None:
+            seen.extend(await Seen(shown).text("waits for [1]"))
+            shop.go.set()
+
+        await run(shown.stream, look)
+
+    async def fails() -> None:
+        raise KeyError("mine")
+
+    with window(60, 12) as shown:
+        trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+        assert "2 of 3 run" not in "".join(shown.shows())
+    assert any("[2] edit a.py" in row and "waits for [1]" in row for row in seen)
+    trio.run(run, lines, trio.lowlevel.checkpoint)
+    assert lines.getvalue().splitlines()[1] == "  [0] quick: ok"
+    with pytest.raises(KeyError, match="mine"):
+        trio.run(run, lines, fails)

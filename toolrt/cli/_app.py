@@ -29,7 +29,10 @@ _COMMANDS = {
         "_history",
         "List the versions of a file that toolrt run made: when, in which batch and call, and what was done.",
     ),
-    "undo": ("_history", "Put back exactly what a batch changed, all of it or nothing."),
+    "undo": (
+        "_history",
+        "Put back exactly what a batch changed, one call of it or one file, all of it or nothing.",
+    ),
     "restore": (
         "_history",
         "Put back one version of a file. That makes a new version, so nothing is lost.",

@@ -79,7 +79,7 @@ def undo(
     mount: Mounts = (),
     keep_hard_links: KeepHardLinks = False,
 ) -> int:
-    """Put back exactly what a batch changed, or one call of it, or what it did to one file: all of it or nothing.
+    """Put back exactly what a batch changed, one call of it or one file, all of it or nothing.
 
     The command refuses where another writer, or another call, has changed one of those files since; then nothing is
     changed.

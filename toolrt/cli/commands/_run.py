@@ -35,7 +35,7 @@ from toolrt.cli.experiment._offer import ToolOptions, offered
 from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, above_0, at_least_one
 from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
-from toolrt.cli.screen._board import BatchBoard
+from toolrt.cli.screen._board import watching
 from toolrt.cli.screen._escape import on_one_line, shown_lines
 from toolrt.cli.screen._permit import TerminalQuestions, permissions_of
 from toolrt.cli.screen._plan import in_words, plan_of, print_plan
@@ -235,17 +235,12 @@ async def perform(
         batch = runtime.open_batch(state, batch_id, runtime.registry.reads_in(calls))
         if threading.current_thread() is threading.main_thread():
             await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
-        board = BatchBoard(screen, batch)
-        nursery.start_soon(board.keep_showing)
-        try:
-            async with batch:
-                for call in calls:
-                    batch.submit(call)
-                batch.seal()
-                async for update in batch:
-                    board.take(update)
-        finally:
-            board.close()
+        async with watching(screen, batch) as board, batch:
+            for call in calls:
+                batch.submit(call)
+            batch.seal()
+            async for update in batch:
+                board.take(update)
         nursery.cancel_scope.cancel()
     return RunResult(batch.outcome.results, bool(interrupts), time.perf_counter() - began)
 

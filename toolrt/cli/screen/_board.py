@@ -9,6 +9,8 @@ less often where that is much, so a picture takes a small share of the time howe
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import trio
 
@@ -166,3 +168,25 @@ class BatchBoard:
         more = census.counts[CallStage.RUNNING] + census.waiting - len(parts)
         text = "; ".join(parts) + (f"; and {more:,} more" if more > 0 else "")
         self._screen.say(on_one_line(f"after {clock(now - self._began)}: {text or 'every call has ended'}"), "dim", 2)
+
+
+@asynccontextmanager
+async def watching(screen: Screen, batch: Batch) -> AsyncIterator[BatchBoard]:
+    """A board of `batch` that is shown until the block is left; an error of the block comes out as it is.
+
+    Checkpoint: always, when it is left.
+    """
+    board = BatchBoard(screen, batch)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(board.keep_showing)
+            try:
+                yield board
+            finally:
+                board.close()
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        [error] = group.exceptions
+        raise error from error.__cause__

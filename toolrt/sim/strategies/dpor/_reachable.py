@@ -6,8 +6,9 @@ Rules.
   from an object to its attributes, slots and items.
 - An object has the number of its first visit for a name, a task its path.  The order of a set does not count, nor that
   of the keys of a plain dict; that of an `OrderedDict` does.
-- Modules that come with Python, Trio and toolrt have no globals here.  What belongs to the simulator or to a workspace
-  is known by its type: they number what they make in the order in which they make it, and report what they touch.
+- Modules that come with Python, Trio and toolrt have no globals here.  What belongs to pytest, to the simulator or to a
+  workspace is known by its type: these number what they make in the order in which they make it, and report what they
+  touch.
 
 Limits.  An object of a compiled extension is known by what it refers to and by its text.  Where that has an address,
 `Reachable.unseen` names the type.  What is behind a weak reference, or more than `MOST` objects, is not looked at.
@@ -68,7 +69,10 @@ _FOLLOWED = frozenset(
 # workspace gives to files, changes and rows.
 _OWN = ("toolrt.sim", "toolrt.workspace")
 
-_FOREIGN = ("trio", "outcome", "attr", "attrs", "pytest", "_pytest", "pluggy", "toolrt")
+# What runs a test holds the whole session, and no task of the test's reaches that but through a wrapper.
+_RUNNERS = ("pytest", "_pytest", "pluggy")
+
+_FOREIGN = (*_RUNNERS, "trio", "outcome", "attr", "attrs", "toolrt")
 
 Children = Iterable[tuple[str, Any]]
 
@@ -174,6 +178,8 @@ def _inside(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
         return kind.__name__, ()
     if issubclass(kind, type):
         return f"class {value.__qualname__}", list(_of_class(value)) if _is_own(value.__module__) else ()
+    if kind.__module__.partition(".")[0] in _RUNNERS:
+        return kind.__name__, ()
     if kind.__module__.startswith(_OWN):
         return kind.__name__, [(".value", value._value)] if kind.__name__ == "Cell" else ()
     return _object(value, kind, unseen)
