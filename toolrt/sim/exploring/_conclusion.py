@@ -107,8 +107,9 @@ class Evidence:
                 policy = held.send(execution)
         except StopIteration as stop:
             self.contradiction = stop.value
-        if self.contradiction is None and not self.failed:
-            self.contradiction = yield from self._without_tracking(task)
+        if not self.failed:
+            # What tracking changes is the cause of what else is seen.
+            self.contradiction = (yield from self._without_tracking(task)) or self.contradiction
         if self.contradiction is None and not self.failed:
             self.contradiction = yield from unseen_state(task, search, self.executions)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import gc
+import io
 import re
 import sys
 from collections import OrderedDict, deque
@@ -69,8 +70,9 @@ _FOLLOWED = frozenset(
 # workspace gives to files, changes and rows.
 _OWN = ("toolrt.sim", "toolrt.workspace")
 
-# What runs a test holds the whole session, and no task of the test's reaches that but through a wrapper.
-_RUNNERS = ("pytest", "_pytest", "pluggy")
+# What runs a test holds the whole session, and no task of the test's reaches that but through a wrapper; and what an
+# event loop waits with, which has nothing of the program's.
+_RUNNERS = ("pytest", "_pytest", "pluggy", "select")
 
 _FOREIGN = (*_RUNNERS, "trio", "outcome", "attr", "attrs", "toolrt")
 
@@ -181,7 +183,7 @@ def _inside(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
     if kind.__module__.partition(".")[0] in _RUNNERS:
         return kind.__name__, ()
     if kind.__module__.startswith(_OWN):
-        return kind.__name__, [(".value", value._value)] if kind.__name__ == "Cell" else ()
+        return kind.__name__, [(".value", value._kept)] if kind.__name__ == "Cell" else ()
     return _object(value, kind, unseen)
 
 
@@ -297,6 +299,8 @@ def _object(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
         children += [(".args", value.args), (".__cause__", value.__cause__)]
     elif kind is bytearray:
         text = f"{text} {bytes(value)!r}"
+    elif kind in (io.StringIO, io.BytesIO):
+        text = f"{text} {value.getvalue()!r} at {value.tell()}"
     elif not is_followed:
         children += [(f"<{index}>", item) for index, item in enumerate(gc.get_referents(value)) if item is not kind]
         if hasattr(value, "__length_hint__"):
