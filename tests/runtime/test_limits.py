@@ -13,7 +13,8 @@ from tests.runtime._tools import call
 from tests.runtime.test_slots import named
 from toolrt import Claim, Limits, Rate, Registry, Runtime, ToolContext, sim
 from toolrt.errors import BatchClosed, DefinitionRefused
-from toolrt.invariants import require
+from toolrt.invariants import Mix, require, simulate
+from toolrt.invariants.script import Metered, Scripted, Sleep, SubBatch
 
 SAFE: dict[str, Any] = {"claims": None, "safe": True}
 TOOLS = [named("a", **SAFE), named("b", **SAFE)]
@@ -211,6 +212,16 @@ def test_two_rates_of_one_name_are_an_error_that_names_both() -> None:
     assert first == 0
     assert "this call claims rate api (2.25 per second), call 0 (t2.5) of batch" in error
     assert "claims rate api (2.5 per second)" in error
+
+
+@pytest.mark.parametrize("lanes", ["by_claims", "by_safety", "parallel", "serial"])
+def test_calls_of_a_sub_batch_need_no_rate_of_their_parent(lanes: str) -> None:
+    """A rate is no resource, so a call that claims nothing opens them; the oracles say so, also beside a cancel."""
+    inside = SubBatch([Scripted([Metered("a", 0.5)]), Scripted([Metered("a", 2.0)])], claimed=False)
+    mix = Mix([Scripted([inside], says="safe"), Scripted([Sleep(4)])], lanes=lanes, cancel_after=3.25)
+    trace = simulate(mix).trace
+    require(trace)
+    assert trace.notes["oracle"]["results"][0]["content"] == [[["ok", []], ["error", None]]]
 
 
 def test_cancel_ends_the_wait_for_a_rate_at_once() -> None:

@@ -12,7 +12,8 @@ Rules.
     6. Where a call declares what its claims look at, they are asked for when all calls before it are over.  Others are
        asked as the lane begins, and again at their turn; one that claims something else by then is refused (law 17).
     7. A call that gives a resource another number of places (`Claim.slots`) than a call before it did is an error.
-    8. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
+    8. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).  A rate is
+       no resource: its calls need none of their parent's.
 
 Theory.  Deterministic ordering promises that every schedule is equal to this one (Thomson et al., SIGMOD 2012).
 So the oracle is written from the rules.  It shares with the runtime the values of the model, the lane policies and the
@@ -38,6 +39,7 @@ from toolrt.model import (
     Claim,
     Modifier,
     Outcome,
+    Rate,
     Registry,
     Services,
     State,
@@ -290,7 +292,7 @@ def _enters(
         touched = touched_by(tool, call.input, state, call.shared)
         call.touched = call.claims if touched is None else touched
         beside = touched is None and not call.shared and not lends_all
-        call.uncovered = beside or not all(covers(held, claim) for claim in call.touched)
+        call.uncovered = beside or not all(isinstance(claim, Rate) or covers(held, claim) for claim in call.touched)
     own = call.claims
     if not call.shared and tool.claims is not None:
         own = tool.claims_for(call.input, state)

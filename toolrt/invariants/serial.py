@@ -8,8 +8,9 @@ Rules.
     4. A call may touch what its tool claims for its input and the state.  Where the tool says neither that nor that it
        is safe, the call may touch everything.  So may a call of the outermost batch, because nothing runs beside it.
        An approval may leave a call less (`Allow.within`).
-    5. A call inside another one may touch nothing that the outer one may not; it is INVALID if it claims more.  One
-       that gives a resource another number of places than a call before it did is an ERROR.
+    5. A call inside another one may touch nothing that the outer one may not; it is INVALID if it claims more.  A rate
+       is nothing to touch.  One that gives a resource another number of places than a call before it, or a rate another
+       number, is an ERROR.
     6. A tool has its own seconds, or the batch's; over them it is TIMED_OUT.  What it raises is an ERROR.
     7. The modifiers of a call that returned are applied in order.  One that fails, or gives no state, changes nothing.
     8. Where a call that stops its batch is an ERROR, INVALID, DENIED or TIMED_OUT, all that follow are SKIPPED.
@@ -39,6 +40,7 @@ from toolrt.model import (
     Deny,
     Modifier,
     Outcome,
+    Rate,
     Registry,
     Rewrite,
     Services,
@@ -215,7 +217,7 @@ class _SerialTurn:
             return self._ends(Outcome.INVALID, error="the input does not fit")
         may_touch = (EVERYTHING,) if self.outermost else self._claims(tool, call.input)
         for claim in may_touch:
-            if not lies_within(claim, self.held):
+            if not isinstance(claim, Rate) and not lies_within(claim, self.held):
                 return self._ends(Outcome.INVALID, error=f"it claims {claim}, which the call around it does not hold")
         if tool.claims is not None:
             claims = self._claims(tool, call.input)
