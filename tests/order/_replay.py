@@ -117,8 +117,8 @@ def recording(batch_id: str) -> Iterator[list[Record]]:
 
     def made(init: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(self: Machine, name: str, verbs: Any, questions: Any, tables: Any, limit: float, approves: bool,
-                    apart: bool, lent: Any, path: Any, prefers: bool) -> None:  # fmt: skip
-            init(self, name, verbs, questions, tables, limit, approves, apart, lent, path, prefers)
+                    apart: bool, lent: Any, path: Any, prefers: bool, **shared: Any) -> None:  # fmt: skip
+            init(self, name, verbs, questions, tables, limit, approves, apart, lent, path, prefers, **shared)
             if name == batch_id:
                 found.append(Record(limit, approves, apart, prefers, list(tables), self))
 

@@ -59,10 +59,14 @@ READS = "StateReads.parts"
 
 #: Tickets, and directories in the making: they order everything else, and none is left in the end.
 TICKETS = """
-ClaimTable._outside ClaimTable._taken ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living
+ClaimTable._capacities ClaimTable._counted ClaimTable._outside ClaimTable._said
+ClaimTable._taken ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living
 ClaimTree.serial Group.dependents Group.predecessors Group.since Group.tickets PendingDirectories._groups
 _Node.children _Node.reads _Node.subtree_reads _Node.write
 """
+
+#: When calls of each rate began: that follows from call order, and what lies behind a rate's window goes.
+RATES = "Rates._starts"
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
 FILES = """
@@ -93,7 +97,9 @@ LanguageSession._pending LanguageSession._told LanguageSession._unasked Language
 _RecordedChannel._texts _Document.published
 """
 
-LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, READS, TICKETS, FILES, SEEN_IN_PART)).split())
+LISTED = frozenset(
+    " ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, READS, TICKETS, RATES, FILES, SEEN_IN_PART)).split()
+)
 
 
 def _versions(rows: Any) -> Any:

@@ -63,7 +63,7 @@ class CurrentExecution:
         self.withholds = False
         self._witness = Witness(self._version)
         #: The pairs of steps of which one order was run for both.
-        self.unordered: UnorderedPairs = UnorderedPairs() if before is None else before.unordered
+        self.unordered: UnorderedPairs = UnorderedPairs(None if before is None else before.unordered)
         # The steps that may have done anything.
         self._wild: list[int] = []
 

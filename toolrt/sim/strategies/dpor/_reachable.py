@@ -66,9 +66,9 @@ _FOLLOWED = frozenset(
     ("_contextvars", "_thread", "builtins", "collections", "functools", "itertools", "operator", "types", "weakref")
 )
 
-# What is not looked into, because it differs with the order: the simulator's bookkeeping; and the numbers that a
-# workspace gives to files, changes and rows.
-_OWN = ("toolrt.sim", "toolrt.workspace")
+# What is not looked into, because it differs with the order: the simulator's bookkeeping; the numbers that a workspace
+# gives to files, changes and rows; and what an observer was told, which decides nothing.
+_OWN = ("toolrt.sim", "toolrt.workspace", "toolrt.plugins.otel")
 
 # What runs a test holds the whole session, and no task of the test's reaches that but through a wrapper; and what an
 # event loop waits with, which has nothing of the program's.

@@ -32,12 +32,17 @@ _LEAST_KEPT, _PAIRS_OF_ONE = 64, 16
 
 
 class UnorderedPairs:
-    """Those of one exploration."""
+    """Those of one search of the space.
 
-    def __init__(self) -> None:
+    Args:
+        before: those of an earlier search, by less: what was turned stays so, and what it took for unordered may be
+            ordered now.
+    """
+
+    def __init__(self, before: UnorderedPairs | None = None) -> None:
         #: In how many kept traces each pair is, and in how many it was turned.
         self.kept: dict[Pair, int] = {}
-        self.turned: dict[Pair, int] = {}
+        self.turned: dict[Pair, int] = {} if before is None else before.turned
         #: The kept traces: their choices, and the pairs that they were kept for.
         self.traces: list[tuple[tuple[int, ...], tuple[Pair, ...]]] = []
         #: True once not all pairs were looked at.
