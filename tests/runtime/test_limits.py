@@ -224,6 +224,17 @@ def test_calls_of_a_sub_batch_need_no_rate_of_their_parent(lanes: str) -> None:
     assert trace.notes["oracle"]["results"][0]["content"] == [[["ok", []], ["error", None]]]
 
 
+@pytest.mark.parametrize("lanes", ["by_claims", "parallel"])
+def test_calls_inside_two_calls_may_give_a_rate_two_numbers(lanes: str) -> None:
+    """They have no order, so neither is an error; each starts by its own number, whichever of them comes first."""
+    two, half = [
+        Scripted([SubBatch([Scripted([Metered("a", rate)])] * 2, claimed=False)], says="safe") for rate in (2.0, 0.5)
+    ]
+    mix = Mix([two, Scripted([Metered("a", 0.5)]), half], lanes=lanes)
+    for schedule in (None, [1] * 30, [2, 1, 0, 3] * 20):
+        require(simulate(mix, schedule).trace)
+
+
 def test_cancel_ends_the_wait_for_a_rate_at_once() -> None:
     """Of the batch, or of the one call that waits: nothing sleeps on for a start that will not come."""
 

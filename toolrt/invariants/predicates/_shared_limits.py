@@ -3,7 +3,8 @@
 Rules.
     1. A limit counts the calls of its tools that run, in all outermost batches that share it.
     2. A rate of n in w seconds has no more than n starts in any w seconds; a call may start when the n-th start before
-       it is w seconds old.  All rates of one name are one.
+       it is w seconds old.  All rates of one name are one.  Calls of different sub-batches may give it different
+       numbers, and each keeps its own.  Of two such calls that start in one instant either may have been let in first.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class SharedLimits:
         for starts in self._starts.values():
             for at, (seq, time, call) in enumerate(starts):
                 for rate in call.rates:
-                    first = starts[at - (rate.slots or 1)] if at >= (rate.slots or 1) else None
-                    if first is not None and time - first[1] < rate.window - _SLACK:
-                        text = f"{rate}: expected no {rate.slots + 1 if rate.slots else 2} starts in {rate.window:g} s"
-                        yield Breach(f"{text}, got them in {time - first[1]:g} s", call.batch.id, call.index, seq)
+                    slots = rate.slots or 1
+                    before = [then for _, then, one in starts[:at] if then < time or rate in one.rates]
+                    if len(before) >= slots and time - before[-slots] < rate.window - _SLACK:
+                        text = f"{rate}: expected no {slots + 1} starts in {rate.window:g} s"
+                        yield Breach(f"{text}, got them in {time - before[-slots]:g} s", call.batch.id, call.index, seq)
