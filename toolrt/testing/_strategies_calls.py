@@ -86,7 +86,11 @@ class Palette:
     cells: tuple[str, ...] = ("a", "b")
     files: tuple[str, ...] = ("f", "g")
     keys: tuple[str, ...] = ("x", "y")
+    #: How many places a thing has, as calls say it; calls that do not agree never meet.
+    places: tuple[int | None, ...] = (2,)
     max_actions: int = 4
+    #: The family of actions of which each call that does something does one, first; None: as drawn.
+    first: str | None = None
     #: Whether a call may fail for no other reason than that it stops its batch then.
     fails: bool = True
     #: How deep calls open sub-batches; 0: none does.
@@ -169,7 +173,7 @@ _ADD_BELOW = _Kind(script.AddCell, (_PATHS, _TEXT))
 _READ_CELLS = _Kind(script.ReadCells, (_ABOVE,))
 _ADD_CELLS = _Kind(script.AddCells, (_ABOVE, _TEXT))
 _FOLLOW = _Kind(script.FollowCell, ("cells", _TEXT))
-_TAKE_PLACE = _Kind(script.TakePlace, ("cells", (2, 2, 1, 2, None, 2, 3)))
+_TAKE_PLACE = _Kind(script.TakePlace, ("cells", "places"))
 _METERED = _Kind(script.Metered, ("cells", (1.0, 2.0, 0.5, 1.0, 1.0, 3.0)))
 _READ_FILE = _Kind(script.ReadFile, ("files",))
 _WRITE_FILE = _Kind(script.WriteFile, ("files", _TEXT))
@@ -324,6 +328,9 @@ def _call(draw: st.DrawFn, palette: Palette, children: Any) -> Scripted:
     if not one_of(draw, IDLE):
         only = _PURE if pure else _LOOKS if "readers" in features and one_of(draw, _EITHER) else None
         does = _actions(draw, palette, only)
+        if palette.first is not None:
+            kind = _KINDS[palette.first][0]
+            does = [kind.of(_Digits(draw(_below(_OF_A_KIND))), palette), *does]
     if pure:
         children = None
     if children is not None and has("sub-batches"):

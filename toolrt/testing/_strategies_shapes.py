@@ -71,6 +71,8 @@ class _Swarm:
     children: tuple[int, int] = (1, 3)
     depth: int = 2
     uneven: bool = False
+    places: tuple[int | None, ...] = (2,)
+    first: str | None = None
 
 
 def _few(swarm: _Swarm) -> None:
@@ -143,10 +145,17 @@ def _share(swarm: _Swarm) -> None:
     """Calls that wait for places, rates and limits that batches may share, and last differently."""
     swarm.features |= {"safe"}
     swarm.features -= {"sub-batches", "approvals", "exclusive", "invalid", "pure", "timeouts"}
-    limits = swarm.chance.choice((("shared limit",), ("limit of evens",), ("shared limit", "limit of evens"), ()))
+    limits = swarm.chance.choice((("shared limit",), ("limit of evens",), ("shared limit", "limit of evens"), (), ()))
     swarm.has = swarm.has - {"crowd", "many names", "limit"} | {"several", *limits}
     swarm.doing = swarm.chance.sample(("places", "rates", "say"), 2)
+    swarm.places = swarm.chance.choice(((1,), (1,), (2,), (2, 2, None), (2, 2, 3)))
     swarm.uneven, swarm.max_actions = True, 2
+    if not limits:
+        # One call too many shows where each call takes its share of one thing, and nothing else keeps calls apart.
+        swarm.features -= {"safe", "stops", "sync", "workspace", "readers"}
+        swarm.has = swarm.has - {"delays"} | {"one name"}
+        swarm.first, swarm.places = swarm.chance.choice(("places", "rates")), swarm.chance.choice(((1,), (2,)))
+        swarm.doing = [swarm.first]
 
 
 def _meet(swarm: _Swarm) -> None:
@@ -165,7 +174,7 @@ SHAPES: Mapping[Callable[[_Swarm], None], int] = {
     _family: 3,
     _halt: 2,
     _bundle: 1,
-    _share: 2,
+    _share: 3,
     _hold: 1,
     _disk: 1,
 }
@@ -223,6 +232,8 @@ def swarm(number: int, off: frozenset[str], fails: bool) -> tuple[frozenset[str]
         depth=chosen.depth,
         children=chosen.children,
         uneven=chosen.uneven,
+        places=chosen.places,
+        first=chosen.first if chosen.first not in off else None,
         often=frozenset(chosen.often),
     )
     if "one name" in chosen.has:
