@@ -41,12 +41,12 @@ class Cell(Generic[T]):
         1
     """
 
-    __slots__ = ("_kept", "_resource")
+    __slots__ = ("_resource", "_value")
 
     def __init__(self, value: T, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):
             raise DefinitionRefused("Cell(name)", "a string or None", name)
-        self._kept = value
+        self._value = value
         self._resource: tuple[str | int, ...]
         if name is not None:
             self._resource = ("cell", name)
@@ -60,14 +60,14 @@ class Cell(Generic[T]):
         sink = probe.sink
         if sink is not None:
             sink.access(self._resource, False)
-        return self._kept
+        return self._value
 
     def set(self, value: T) -> None:
         """Write the value.  Checkpoint: never."""
         sink = probe.sink
         if sink is not None:
             sink.access(self._resource, True)
-        self._kept = value
+        self._value = value
 
     def __repr__(self) -> str:
-        return f"Cell({self._kept!r}, name={'.'.join(map(str, self._resource[1:]))!r})"
+        return f"Cell({self._value!r}, name={'.'.join(map(str, self._resource[1:]))!r})"

@@ -183,7 +183,7 @@ def _inside(value: Any, kind: type, unseen: set[str]) -> tuple[str, Children]:
     if kind.__module__.partition(".")[0] in _RUNNERS:
         return kind.__name__, ()
     if kind.__module__.startswith(_OWN):
-        return kind.__name__, [(".value", value._kept)] if kind.__name__ == "Cell" else ()
+        return kind.__name__, [(".value", object.__getattribute__(value, "_value"))] if kind.__name__ == "Cell" else ()
     return _object(value, kind, unseen)
 
 
