@@ -98,7 +98,17 @@ class DefinitionRefused(MisuseError):
         super().__init__(f"{what}: expected {expected}, got {got!r}")
 
 
-class InputRefused(MisuseError):
+class _Remedied(MisuseError):
+    """What was refused, why, and what to do next."""
+
+    def __init__(self, what: str, why: str, remedy: str) -> None:
+        self.what = what
+        self.why = why
+        self.remedy = remedy
+        super().__init__(f"{what}: {why}. {remedy}")
+
+
+class InputRefused(_Remedied):
     """A file or text from outside was refused before anything was done with it.
 
     Attributes:
@@ -107,14 +117,8 @@ class InputRefused(MisuseError):
         remedy: what to do next.
     """
 
-    def __init__(self, what: str, why: str, remedy: str) -> None:
-        self.what = what
-        self.why = why
-        self.remedy = remedy
-        super().__init__(f"{what}: {why}. {remedy}")
 
-
-class JournalRefused(MisuseError):
+class JournalRefused(_Remedied):
     """A journal refused what was asked of it; nothing was run.
 
     Attributes:
@@ -122,12 +126,6 @@ class JournalRefused(MisuseError):
         why: what is wrong, with what was expected and got.
         remedy: what to do next.
     """
-
-    def __init__(self, what: str, why: str, remedy: str) -> None:
-        self.what = what
-        self.why = why
-        self.remedy = remedy
-        super().__init__(f"{what}: {why}. {remedy}")
 
 
 class JournalFailed(ToolrtError):

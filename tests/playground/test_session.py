@@ -139,7 +139,7 @@ def test_schedule_of_another_program_is_refused_in_words() -> None:
 
 _TRIED = runpy.run_path(str(DOCS / "_site" / "try_it.py"))["examples"]
 
-#: The pages of which each example can be tried and fails: there is something to see.
+#: The pages whose every example can be tried and fails: there is something to see.
 _SEEN = {"index.md", "how-to/mend-a-failure.md", "how-to/playground.md", "how-to/track-plain-python.md"}
 
 

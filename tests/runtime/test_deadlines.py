@@ -23,7 +23,7 @@ async def lasts(ctx: ToolContext, seconds: float) -> ToolOutput:
 
 @toolrt.tool(safe=True)
 async def opens(ctx: ToolContext) -> None:
-    """Run two calls, one of which lasts too long."""
+    """Run two calls; one lasts too long."""
     await ctx.run(CALLS[1:])
 
 

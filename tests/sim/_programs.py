@@ -271,6 +271,21 @@ OPERATIONS: dict[str, Callable[[World, list[Any], int, int], Awaitable[None]]] =
 }
 
 
+async def set_apart() -> list[sim.Cell[int]]:
+    """Two tasks set a cell twice each, and share nothing."""
+    cells = [sim.Cell(0), sim.Cell(0)]
+
+    async def work(cell: sim.Cell[int]) -> None:
+        cell.set(1)
+        await checkpoint()
+        cell.set(2)
+
+    async with trio.open_nursery() as nursery:
+        for cell in cells:
+            nursery.start_soon(work, cell)
+    return cells
+
+
 def program_of(tasks: tuple[tuple[int | None, tuple[Operation, ...]], ...]) -> Callable[[], Awaitable[Any]]:
     """Make a program of tasks; each is the number of the scope it runs in, or None, and its operations.
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from tests._profile import FULL
-from tests.sim._programs import OPERATIONS, THINGS, program_of, timed
+from tests.sim._programs import OPERATIONS, THINGS, program_of, set_apart, timed
 from tests.sim._traces import InParts, TooMany, count_traces, outcome_of, reduced
 from toolrt import sim
 from toolrt.workspace import MemoryDisk
@@ -45,16 +45,7 @@ async def two_add() -> int:
 
 async def independent() -> tuple[int, int]:
     """Two tasks that share nothing."""
-    cells = [sim.Cell(0), sim.Cell(0)]
-
-    async def work(cell: sim.Cell[int]) -> None:
-        cell.set(1)
-        await checkpoint()
-        cell.set(2)
-
-    async with trio.open_nursery() as nursery:
-        for cell in cells:
-            nursery.start_soon(work, cell)
+    cells = await set_apart()
     return cells[0].get(), cells[1].get()
 
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import set_apart
 from toolrt import sim
 
 
@@ -57,16 +58,8 @@ def test_claim_names_what_cannot_be_compared() -> None:
     """A connection of a compiled module is known by its type alone."""
 
     async def program() -> int:
-        base, cells = sqlite3.connect(":memory:"), [sim.Cell(0), sim.Cell(0)]
-
-        async def work(cell: sim.Cell[int]) -> None:
-            cell.set(1)
-            await checkpoint()
-            cell.set(2)
-
-        async with trio.open_nursery() as nursery:
-            for cell in cells:
-                nursery.start_soon(work, cell)
+        base = sqlite3.connect(":memory:")
+        await set_apart()
         base.close()
         return 1
 
@@ -104,16 +97,8 @@ def test_comparison_calls_no_code_of_the_program() -> None:
     """Attributes and items are read below what a class has redefined."""
 
     async def program() -> int:
-        cells, hostile = [sim.Cell(0), sim.Cell(0)], Hostile(a=1)
-
-        async def work(cell: sim.Cell[int]) -> None:
-            cell.set(1)
-            await checkpoint()
-            cell.set(2)
-
-        async with trio.open_nursery() as nursery:
-            for cell in cells:
-                nursery.start_soon(work, cell)
+        hostile = Hostile(a=1)
+        await set_apart()
         return dict.__len__(hostile)
 
     assert sim.explore(program, sim.DPOR(), _fine).claim == "exhaustive(traces=1)"

@@ -29,7 +29,7 @@ async def note(ctx: ToolContext, what: str) -> str:
 
 
 class Reply:
-    """The events of a reply of three calls, of which the last is never whole."""
+    """The events of a reply of three calls; the last is never whole."""
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         yield {"type": "message_start", "message": {"role": "assistant", "content": []}}

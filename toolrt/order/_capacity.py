@@ -1,4 +1,4 @@
-"""A capacity: the places of one resource, of which each ticket takes one, in the order of tickets.
+"""A capacity: the places of one resource.  Each ticket takes one, in the order of tickets.
 
 Rules.
     1. A ticket has its place when fewer tickets before it are left than there are places.

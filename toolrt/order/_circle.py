@@ -88,7 +88,7 @@ def _waits_for_all(call: CallRecord) -> Iterator[CallRecord]:
 
 
 def _waits_for_some(call: CallRecord) -> Iterator[tuple[list[CallRecord], float]]:
-    """Calls of which only so many may be left when this one starts: those before it in a capacity, and the slots'."""
+    """The calls before this one in a capacity: it starts when only so many are left; and so for the slots."""
     if call.status is not Status.QUEUED or call.state.holds is not Holds.TICKETS:
         return
     for ticket in call.tickets:

@@ -162,7 +162,7 @@ class ClaimTable:
         self._counted: dict[Ticket, tuple[Capacity[Ticket], ...]] = {}
         #: How many places each resource has, and who said so first, while batches are open: see `disagrees`.
         self._said: dict[tuple[Any, ...], tuple[Claim, str]] = {}
-        #: Of a sub-batch: the resources of which the parent has one place to lend, however many there are.
+        #: Of a sub-batch: the resources where its parent has one place to lend, however many there are.
         self.one_place: frozenset[tuple[Any, ...]] = frozenset()
         #: When calls started that claim a rate, where their runtime has no `Limits`.
         self._rates = Rates()

@@ -37,7 +37,7 @@ Answer = dict[str, Any]
 
 
 class ShownTable(list[Mapping[str, Any]]):
-    """ShownTable by column, in place of a data frame or of a chart, of which they take the arguments."""
+    """Rows by column, in place of a data frame or a chart; it takes the same arguments."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], *_: Any, **how_to_draw: Any) -> None:
         super().__init__(rows)
@@ -83,7 +83,7 @@ class Cells:
 
     def _execute(self, source: str, file: str) -> None:
         self._in_trio |= source.startswith("%autoawait trio")
-        # Lines that are commands of IPython stay, as empty ones: the numbers of the others are told.
+        # Lines that are commands of IPython stay, as empty ones: messages name the numbers of the others.
         tree = ast.parse("\n".join("" if line.startswith("%") else line for line in source.splitlines()), file)
         if tree.body and isinstance(last := tree.body[-1], ast.Expr):
             tree.body[-1] = ast.copy_location(ast.Assign([ast.Name("_", ast.Store())], last.value), last)

@@ -98,9 +98,13 @@ def _write_pages(target: Path) -> list[str]:
     links = " ".join(f'<a href="{one.page}">{one.number} {html.escape(one.title)}</a>' for one in taught)
     absent = "This site was built where there are no notebooks: see the repository."
     common = {"policy": html.escape(_policy()), "lessons": links or absent}
-    pages = {"index.html": _page("index", common), "class.html": _page("class", common)}
+    pages = {
+        "index.html": _page("index", {**common, "heading": "toolrt playground", "script": "page.js"}),
+        "class.html": _page("class", {**common, "heading": "A class of the toolrt playground", "script": "class.js"}),
+    }
     for one in taught:
-        filled = {"number": one.number, "title": html.escape(one.title), "body": one.body}
+        heading = f"{html.escape(one.title)}: a lesson of the toolrt playground"
+        filled = {"number": one.number, "body": one.body, "heading": heading, "script": "lesson.js"}
         pages[one.page] = _page("lesson", common | filled)
     for name, text in pages.items():
         (target / name).write_text(text, encoding="utf-8")
@@ -108,7 +112,7 @@ def _write_pages(target: Path) -> list[str]:
 
 
 def _page(name: str, parts: dict[str, str]) -> str:
-    text = (PAGE / f"{name}.html").read_text(encoding="utf-8")
+    text = "".join((PAGE / f"{part}.html").read_text(encoding="utf-8") for part in ("head", name))
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], text)
 
 

@@ -58,7 +58,7 @@ _OF_ASYNCIO = ("unrecognized yield message", "Trio got an unknown message", "no 
 
 
 class EndedBefore(Exception):
-    """What stands for a tool of which a journal has how its call ended.
+    """What stands for a tool where a journal knows how its call ended.
 
     Attributes:
         outcome: how it ended.

@@ -83,7 +83,7 @@ class BatchJournal:
         abort: Callable[[BaseException], None],
         kept: KeptBatch | None = None,
     ) -> BatchJournal:
-        """The journal of a new batch, or of one of which there is `kept`.
+        """The journal of a new batch, or of the one that left `kept`.
 
         Raises:
             JournalRefused: the codec does not carry the state.
@@ -346,7 +346,7 @@ class BatchJournal:
     # What stands for a tool
 
     def _replayed(self, call: CallRecord, kept: list[Any]) -> Any:
-        """What the call's tool returned, of which there is `kept`."""
+        """What the call's tool returned, as `kept` has it."""
         content, changes, error, reads, whole = kept
         codec = self._shared.journal.codec
         if reads is not None:

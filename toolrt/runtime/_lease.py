@@ -245,7 +245,7 @@ class Lease:
         return table
 
     def _lent_places(self) -> frozenset[tuple[Any, ...]]:
-        """The resources of which the parent has one place: its children take turns there, whatever the capacity."""
+        """The resources where the parent has one place: its children take turns there, whatever the capacity."""
         held = self.call.claims if self.call.allowed is None else self.call.allowed
         return frozenset(
             claim.resource

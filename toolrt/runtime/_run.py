@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import math
 import warnings
 from collections.abc import Hashable
@@ -33,12 +34,8 @@ from toolrt.events import (
     observer,
 )
 from toolrt.model import (
-    EVERYTHING,
-    READ,
-    WRITE,
     Approve,
     BatchOutcome,
-    Claim,
     Modifier,
     Outcome,
     Registry,
@@ -75,10 +72,10 @@ from toolrt.order import (
     merged,
     parallel,
     policy_name,
-    said_by_lonely,
     shares_a_lane,
 )
 from toolrt.runtime._after_lane import tell_services
+from toolrt.runtime._alarm import Alarm
 from toolrt.runtime._approval import Approval
 from toolrt.runtime._batch import Batch, Listener
 from toolrt.runtime._caller import RUNNING_CALL, TABLES_LOCK, is_over, refuse_other_run, refuse_shared_table
@@ -86,6 +83,7 @@ from toolrt.runtime._execution import execute
 from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease, lease_of, refuse_inside
+from toolrt.runtime._owner_turn import OwnerTurn
 from toolrt.runtime._policies import BatchPolicies
 from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
@@ -144,12 +142,10 @@ class BatchRun:
     _driver: trio.lowlevel.Task | None = None
     #: Set when there is another lane or there will be none.
     _news: trio.Event | None = None
-    #: The lane's place among those of the batch's owner, and what is set when its turn comes or the batch is cancelled.
-    _turns: tuple[Ticket, ...] = ()
-    _turn: trio.Event | None = None
-    #: What lets calls start that wait for a rate, and when.
-    _alarm: trio.CancelScope | None = None
-    _alarm_at: float = math.inf
+    #: The turns of its lanes among those of its owner's batches; None before the first.
+    _turn: OwnerTurn | None = None
+    #: What lets calls start that wait for a rate; None before the first that waits.
+    _alarm: Alarm | None = None
 
     def __init__(
         self,
@@ -388,7 +384,7 @@ class BatchRun:
         machine = self.machine
         driver = self._driver
         if self._alarm is not None and machine.lanes[machine.current].is_over:
-            self._end_alarm()
+            self._alarm.end()
         if driver is not None and machine.lanes[machine.current].is_over:
             self._driver = None
             trio.lowlevel.reschedule(driver)
@@ -397,25 +393,9 @@ class BatchRun:
 
     def wake_at(self, lane: LaneRecord, instant: float) -> None:
         """Let ready calls of `lane` look again at this `instant`, when a rate lets one start."""
-        if instant >= self._alarm_at:
-            return
-        self._end_alarm()
-        self._alarm, self._alarm_at = trio.CancelScope(), instant
-        nursery: Any = self._nursery
-        self.context.run(nursery.start_soon, self._ring, lane, self._alarm, instant, name="rate")
-
-    def _end_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm, self._alarm_at = None, math.inf
-
-    @protected
-    async def _ring(self, lane: LaneRecord, alarm: trio.CancelScope, instant: float) -> None:
-        with alarm:
-            await trio.sleep_until(instant)
-        if self._alarm is alarm:
-            self._alarm, self._alarm_at = None, math.inf
-            self.machine.dispatch(lane)
+        if self._alarm is None:
+            self._alarm = Alarm(self.context)
+        self._alarm.set(self._nursery, instant, functools.partial(self.machine.dispatch, lane))
 
     def _wake_reader(self) -> None:
         """Let the reader look for an update, if it waits for one."""
@@ -435,7 +415,7 @@ class BatchRun:
             return
         self.machine.cancel(reason, outside)
         if self._turn is not None:
-            self._turn.set()
+            self._turn.wait_no_more()
         if self.hook_scope is not None:
             self.hook_scope.cancel()
         self._wake_reader()
@@ -552,42 +532,19 @@ class BatchRun:
     async def _wait_turn(self, lane: LaneRecord) -> None:
         """Wait until the `lane` may run beside those of its owner's other batches, or the batch is cancelled.
 
-        A call whose tool declares nothing is alone among the calls of one owner, so its lane waits for all before it.
-        So does one that claims everything, because a call that declares nothing may run inside it.
-
         Checkpoint: if it has to wait.
         """
-        self._turn = turn = trio.Event()
-        owner = self.records.owner
+        if self._turn is None:
+            self._turn = OwnerTurn(self.records, self.settings.tables)
         try:
-            lane.bare = bare_state(self.state)
-            first = lane.calls[0]
-            tool = cast(Tool, first.tool)
-            if lane.shared:
-                lonely = tool.claims is not None and EVERYTHING in tool.claims_for(first.input, lane.bare)
-            else:
-                lonely = said_by_lonely(lane, first) is None
-            claims = (Claim("calls", WRITE if lonely else READ),)
-            self._turns = tuple(
-                table.of_owner(owner).take(claims, lane.calls[0], lambda call: self._look_for_turn())
-                for table in self.settings.tables
-            )
-            if not all(ticket.ready for ticket in self._turns):
-                await turn.wait()
+            await self._turn.wait(lane, self.state)
         except BaseException as error:
             self.give_up(error)
             raise
-        finally:
-            self._turn = None
-
-    def _look_for_turn(self) -> None:
-        if self._turn is not None and all(ticket.ready for ticket in self._turns):
-            self._turn.set()
 
     def _give_turn(self) -> None:
-        turns, self._turns = self._turns, ()
-        for ticket in turns:
-            ticket.release()
+        if self._turn is not None:
+            self._turn.give_back()
 
     async def _run_lanes(self) -> None:
         """Run the next lane until all its calls have ended and it is closed; all but its merge.

@@ -47,7 +47,7 @@ class Sandbox:
     #: Whether they may use the network, this machine's own addresses included; Unix sockets stay refused.
     network: bool = False
     #: Directories and files that can be read and executed beside `SYSTEM`, the directories of ``PATH``, and the Python
-    #: that runs this program; absolute paths, of which those that do not exist are left out.
+    #: that runs this program; absolute paths; those that do not exist are left out.
     readable: tuple[str | os.PathLike[str], ...] = attrs.field(default=(), converter=_paths)
     #: Directories and files that can also be written; absolute paths without links in them.
     writable: tuple[str | os.PathLike[str], ...] = attrs.field(default=(), converter=_paths)

@@ -139,7 +139,7 @@ class Codec:
         raise TypeError(f"a {kind.__module__}.{kind.__qualname__}, which codec {self.name!r} does not carry")
 
     def decode(self, kept: Any) -> Any:
-        """The value of which `encode` gave `kept`.
+        """The value that `encode` made `kept` of.
 
         Raises:
             TypeError: it is of a kind that this codec does not know.

@@ -89,7 +89,7 @@ class Palette:
     #: How many places a thing has, as calls say it; calls that do not agree never meet.
     places: tuple[int | None, ...] = (2,)
     max_actions: int = 4
-    #: The family of actions of which each call that does something does one, first; None: as drawn.
+    #: The family of actions: each call that does something does one of it first; None: as drawn.
     first: str | None = None
     #: Whether a call may fail for no other reason than that it stops its batch then.
     fails: bool = True

@@ -62,7 +62,7 @@ class CurrentExecution:
         #: True once a step touched different things although nothing it touched was different: it does not say all.
         self.withholds = False
         self._witness = Witness(self._version)
-        #: The pairs of steps of which one order was run for both.
+        #: The pairs of steps where one order was run for both.
         self.unordered: UnorderedPairs = UnorderedPairs(None if before is None else before.unordered)
         # The steps that may have done anything.
         self._wild: list[int] = []

@@ -315,7 +315,7 @@ def _with_exchanged(nodes: Sequence[Node], pair: Pair) -> list[int] | None:
 
 
 def _exchanged(nodes: Sequence[Node], order: Sequence[int]) -> set[Pair]:
-    """Give the pairs of which the later step comes first in `order`."""
+    """Give the pairs whose later step comes first in `order`."""
     pairs: set[Pair] = set()
     done = 0
     for index in order:
@@ -365,7 +365,7 @@ def _between(order: Sequence[int], exchanges: int) -> tuple[list[int], tuple[int
 def _halved(
     order: Sequence[int], differs: Callable[[Sequence[int]], _Looking]
 ) -> Generator[Policy, Execution, tuple[list[int], tuple[int, int], str | None]]:
-    """Find two neighbours of which the exchange makes the difference on the way to `order`.
+    """Find two neighbours whose exchange makes the difference on the way to `order`.
 
     Args:
         order: another order, which differs.
