@@ -33,7 +33,8 @@ EXAMPLES = 1_000
 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
     os.environ["HYPOTHESIS_PROFILE"], EXAMPLES = "full", 5_000
 
-# How many examples a property gets; all profiles draw anew each time, and the seed in the header of the run repeats it.
+# How many examples a property gets; all profiles draw anew each time (`.ci/run`: with each commit), and the seed in the
+# header of the run repeats it.
 # No property has a deadline: a loaded machine would fail it.  Hypothesis need not be installed (`.ci/run`).
 with contextlib.suppress(ImportError):
     from hypothesis import HealthCheck, settings

@@ -76,6 +76,7 @@ class Record:
     """What one machine was told, and what it said."""
 
     #: What the machine was made with.
+    batch_id: str
     limit: float
     approves: bool
     apart: bool
@@ -120,7 +121,7 @@ def recording(batch_id: str) -> Iterator[list[Record]]:
                     apart: bool, lent: Any, path: Any, prefers: bool, **shared: Any) -> None:  # fmt: skip
             init(self, name, verbs, questions, tables, limit, approves, apart, lent, path, prefers, **shared)
             if name == batch_id:
-                found.append(Record(limit, approves, apart, prefers, list(tables), self))
+                found.append(Record(name, limit, approves, apart, prefers, list(tables), self))
 
         return wrapped
 
@@ -179,7 +180,7 @@ class Replay:
         self._steps = iter(record.steps)
         tables = [(outer, ClaimTable(inner.name)) for outer, inner in record.tables]
         self.machine = Machine(
-            "replay", self, self, tables, record.limit, record.approves, record.apart, None, (), record.prefers
+            record.batch_id, self, self, tables, record.limit, record.approves, record.apart, None, (), record.prefers
         )
         #: How many instructions were the same.
         self.followed = 0
@@ -208,7 +209,7 @@ class Replay:
     def _write(self, new: Any, written: Any, modified: Any) -> None:
         calls, lanes = self.machine.calls, self.machine.lanes
         for call_id, name, tool in new:
-            call = CallRecord(ToolCall(call_id, name, {}), len(calls), "replay", 0.0, calls)
+            call = CallRecord(ToolCall(call_id, name, {}), len(calls), self.machine.batch_id, 0.0, calls)
             call.tool = tool
             calls.append(call)
         for (index, name), (before, after) in written.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from tests.order._replay import Record, Replay, recording
 from toolrt.invariants.mutants._mutant import patched
-from toolrt.invariants.script import Scripted, Sleep
+from toolrt.invariants.script import Scripted, Sleep, TakePlace
 from toolrt.order import LaneRecord, Machine
 from toolrt.testing import Mix, schedules, simulate, tool_mixes
 
@@ -25,6 +25,7 @@ def recorded(mix: Mix, schedule: list[int]) -> Record:
     mix=tool_mixes(sub_batches=False, shared=False, cancel=True) | tool_mixes(sub_batches=False, shared=False),
     schedule=schedules(),
 )
+@example(mix=Mix([Scripted([TakePlace("a", 2), TakePlace("a", 3)])]), schedule=[])  # an error that names the batch
 def test_machine_says_the_same_without_trio(mix: Mix, schedule: list[int]) -> None:
     """Instructions and states, in the same order, for claims, modifiers, approvals, stops, timeouts and cancels."""
     record = recorded(mix, schedule)
