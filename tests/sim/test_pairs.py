@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import hypothesis
 import pytest
 import trio
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
-from toolrt import sim, testing
+from toolrt import sim
 from toolrt.errors import DefinitionRefused
 
 
@@ -137,31 +134,3 @@ def test_arguments_that_are_refused(make: Any) -> None:
 
 
 # ---------------------------------------------------------------- Hypothesis
-
-
-def test_features_of_an_interleaving() -> None:
-    """The simplest schedule has no preemption, and its tasks do not overlap."""
-    simplest = testing.interleaving_features(sim.run(_late, sim.Choices()))
-    assert (simplest["preemptions"], simplest["both_orders"]) == (0, 0)
-    walk = testing.interleaving_features(sim.run(_late, sim.RandomWalk(1)))
-    assert walk["preemptions"] > 0
-    assert walk["overlaps"] > simplest["overlaps"]
-    assert walk["both_orders"] > 0
-
-
-def test_hypothesis_aims_at_interleavings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each feature is a label of its own, and inside an example only."""
-    labels: set[str] = set()
-    monkeypatch.setattr(
-        "toolrt.testing._target.target", lambda value, label: labels.add(label) or hypothesis.target(value, label=label)
-    )
-
-    @settings(max_examples=5, database=None)
-    @given(st.lists(st.integers(0, 2), max_size=8))
-    def aimed(choices: list[int]) -> None:
-        testing.target_interleaving(sim.run(_two, sim.Choices(choices)), "two")
-
-    aimed()
-    assert labels == {"two preemptions", "two overlaps", "two races", "two both_orders"}
-    with pytest.raises(hypothesis.errors.InvalidArgument):
-        testing.target_interleaving(sim.run(_two))

@@ -16,7 +16,7 @@ from tests.teaching._wrong_answers import SHOWN, TOLD
 from toolrt import sim, view
 from toolrt.errors import MisuseError
 from toolrt.teaching import lab
-from toolrt.teaching.lab import SHEET, Status
+from toolrt.teaching.lab import SHEET, GradeStatus
 from toolrt.teaching.litmus import LITMUS
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_right_answer_is_right(name: str) -> None:
 def test_wrong_answer_is_told_what_is_wrong(name: str, answer: Any, said: str, shown: bool) -> None:
     """It is wrong, and the text says why; an execution that shows it can be looked at."""
     grade = SHEET[name].grade(answer)
-    assert grade.status is Status.WRONG
+    assert grade.status is GradeStatus.WRONG
     assert said in str(grade), str(grade)
     assert any(not one.good and one.evidence is not None for one in grade.findings) is shown
     if shown:
@@ -69,7 +69,7 @@ def test_template_is_not_an_answer(name: str) -> None:
     exec(SHEET[name].template, namespace)
     for answer in (namespace["answer"], None, ...):
         grade = SHEET[name].grade(answer)
-        assert (grade.status, str(grade)) == (Status.UNANSWERED, f"{name}: not answered yet")
+        assert (grade.status, str(grade)) == (GradeStatus.UNANSWERED, f"{name}: not answered yet")
     assert not grade.right
 
 
@@ -95,7 +95,7 @@ def test_part_that_is_not_written_yet_is_no_answer() -> None:
         raise NotImplementedError
 
     for answer in (outer, Halves, unwritten):
-        assert SHEET["honest_tool"].grade(answer).status is Status.UNANSWERED
+        assert SHEET["honest_tool"].grade(answer).status is GradeStatus.UNANSWERED
 
 
 def test_answer_that_raises_is_told_what_it_raised() -> None:
@@ -106,7 +106,7 @@ def test_answer_that_raises_is_told_what_it_raised() -> None:
 
     for name in ("in_call_order", "merge", "needle", "honest_tool", "file_law", "gather", "mend_it"):
         grade = SHEET[name].grade(raises)
-        assert grade.status is Status.WRONG
+        assert grade.status is GradeStatus.WRONG
         assert "nobody knows" in str(grade)
 
 
@@ -118,7 +118,7 @@ def test_runtime_that_never_ends_is_stopped() -> None:
             await checkpoint()
 
     grade = SHEET["gather"].grade(spins)
-    assert grade.status is Status.WRONG
+    assert grade.status is GradeStatus.WRONG
     assert "step" in str(grade)
 
 

@@ -30,7 +30,6 @@ __all__ = [
     "LAWS",
     "MUTANTS",
     "BatchProgress",
-    "Ending",
     "Executor",
     "Exhausted",
     "FalseAlarm",
@@ -43,7 +42,6 @@ __all__ = [
     "MutantRow",
     "Predicate",
     "Rerun",
-    "Row",
     "Table",
     "Violation",
     "all_batches",
@@ -61,7 +59,3 @@ __all__ = [
     "trace_digest",
     "verdicts",
 ]
-
-#: The former names of `MixEnding` and `MutantRow`.
-Ending = MixEnding
-Row = MutantRow

@@ -21,7 +21,7 @@ try:
 except ImportError as _error:
     raise MissingExtra("toolrt.testing", "testing") from _error
 
-from toolrt.invariants import Ending, Mix, MixEnding, script, simulate
+from toolrt.invariants import Mix, MixEnding, script, simulate
 from toolrt.invariants.script import Scripted
 from toolrt.testing._batches import BatchExample, batches
 from toolrt.testing._explored import NotShown, Wrong, explored
@@ -39,13 +39,11 @@ from toolrt.testing._promises import BrokenPromise, check_tool, check_tools
 from toolrt.testing._proposals import ProposedClaims, TouchedRows, propose_claims
 from toolrt.testing._stores import Store
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
-from toolrt.testing._target import interleaving_features, target_interleaving
 
 __all__ = [
     "BatchExample",
     "BrokenPromise",
     "Catch",
-    "Ending",
     "Mix",
     "MixEnding",
     "MutantScore",
@@ -66,7 +64,6 @@ __all__ = [
     "command",
     "completion_orders",
     "explored",
-    "interleaving_features",
     "mutation_score",
     "parallel_commands",
     "propose_claims",
@@ -76,6 +73,5 @@ __all__ = [
     "scripted_calls",
     "shipped_examples",
     "simulate",
-    "target_interleaving",
     "tool_mixes",
 ]

@@ -54,7 +54,6 @@ __all__ = [
     "Prediction",
     "Ran",
     "Sheet",
-    "Status",
     "TimedCall",
     "ToolShape",
     "Workload",
@@ -71,6 +70,3 @@ __all__ = [
     "spread",
     "summary",
 ]
-
-#: The former name of `GradeStatus`.
-Status = GradeStatus
