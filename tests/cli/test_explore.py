@@ -118,15 +118,6 @@ def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path
 
 
 @pytest.mark.process
-@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
-def test_explore_with_jobs_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
-    """As with one."""
-    options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json", "--jobs", 2)
-    ended = toolrt("explore", response, "--workspace", shop, *options)
-    assert json.loads(ended.out)["claim"] == "sampled(n=1, distinct=1)"
-
-
-@pytest.mark.process
 def test_explore_refuses_no_jobs(toolrt: Any, response: Path, shop: Path) -> None:
     """Exit 2."""
     ended = toolrt("explore", response, "--workspace", shop, "--jobs", 0)
@@ -212,11 +203,6 @@ def test_replay_repeats_the_violation(toolrt: Any, failure: Path) -> None:
     assert ended.code == 1
     assert json.loads(failure.read_text())["violations"][0].splitlines()[0] in ended.out
     assert any(line.startswith(">") for line in ended.out.splitlines())
-
-
-def test_replay_twice_prints_the_same(toolrt: Any, failure: Path) -> None:
-    """It is one execution."""
-    assert toolrt("replay", failure).out == toolrt("replay", failure).out
 
 
 def test_replay_never_writes_to_the_workspace(

@@ -91,16 +91,6 @@ def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Cal
 
 
 @pytest.mark.process
-def test_interrupted_run_still_prints_the_message_to_send_back(shop: Path, written: Callable[..., Path]) -> None:
-    """A model must not be left with calls that nobody answered."""
-    with running("run", written(("wait", {})), "--workspace", shop, "--format", "json") as process:
-        interrupt_after(process, process.stderr, "ready")
-        printed, _ = process.communicate(timeout=100)
-    assert [result["outcome"] for result in json.loads(printed)] == ["interrupted"]
-    assert process.returncode == 130
-
-
-@pytest.mark.process
 def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, written: Callable[..., Path]) -> None:
     """And the trace says how it ended."""
     target = tmp_path / "trace.json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,18 +30,6 @@ def calls(written: Callable[..., Path]) -> Path:
 
 
 @needs_full
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_run_says_that_the_disk_is_full(shop: Path, calls: Path, form: str) -> None:
-    """Exit 2 and a line, no traceback; the calls were run."""
-    with FULL.open("w") as full:
-        ended = command("run", calls, "--workspace", shop, "--format", form, stdout=full, stderr=subprocess.PIPE)
-    assert ended.returncode == 2
-    assert "could not be written (No space left on device)" in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert (shop / "new").read_text() == "x"
-
-
-@needs_full
 @pytest.mark.parametrize("arguments", [("litmus",), ("litmus", "lost_update_2x1", "--play"), ("--help",)])
 def test_other_commands_say_that_the_disk_is_full(arguments: tuple[object, ...]) -> None:
     """Whatever they print."""
@@ -61,19 +48,6 @@ def test_run_keeps_its_answers_where_a_file_is_full(shop: Path, calls: Path, opt
     assert "[0] ok write_file new" in ended.stdout
     assert "could not be written" in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_reader_who_has_gone_changes_nothing(shop: Path, calls: Path, form: str) -> None:
-    """As ``| head -1`` does: no complaint, the calls' own exit code, and the calls were run."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as gone:
-        ended = command("run", calls, "--workspace", shop, "--format", form, stdout=gone, stderr=subprocess.PIPE)
-    assert ended.returncode == 0
-    assert "written" not in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert (shop / "new").read_text() == "x"
 
 
 def test_call_that_cannot_be_meant_is_answered_and_the_others_are_run(toolrt: Any, shop: Path, tmp_path: Path) -> None:

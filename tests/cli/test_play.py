@@ -63,14 +63,6 @@ def test_play_answers_what_is_no_answer(toolrt: Any, monkeypatch: pytest.MonkeyP
     assert "It is over: b undo, r begin again." in out
 
 
-@pytest.mark.process
-def test_play_ends_with_its_input(toolrt: Any) -> None:
-    """In a process of its own, without any answer, it shows the beginning and ends."""
-    ended = toolrt.spawned("litmus", "lost_update_2x1", "--play")
-    assert ended.code == 0
-    assert ended.out.count("Who runs next?") == 1
-
-
 @pytest.mark.parametrize("arguments", [(), ("lock_2", "--verify"), ("lock_2", "--json")])
 def test_play_wants_one_program_and_nothing_else(toolrt: Any, arguments: tuple[str, ...]) -> None:
     """Exit 2, before anything is shown."""

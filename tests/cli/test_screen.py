@@ -90,28 +90,6 @@ def test_terminal_gets_colours(response: Path, shop: Path) -> None:
 
 
 @pytest.mark.process
-def test_terminal_with_no_color_gets_none(response: Path, shop: Path) -> None:
-    """NO_COLOR is kept; bold may stay."""
-    _, sent = on_terminal(80, "run", response, "--workspace", shop, env={"NO_COLOR": "1"})
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", sent)
-
-
-@pytest.mark.process
-def test_terminal_in_ci_gets_plain_lines(response: Path, shop: Path) -> None:
-    """Nothing is drawn over: the cursor is neither hidden nor moved."""
-    _, sent = on_terminal(80, "run", response, "--workspace", shop, env={"CI": "true"})
-    assert "\x1b[?25l" not in sent
-    assert "\x1b[1A" not in sent
-    assert "lane 0: 13 calls" in sent
-
-
-@pytest.mark.process
-def test_pipe_gets_no_escapes(toolrt: Any, response: Path, shop: Path) -> None:
-    """Neither colours nor cursor movements."""
-    assert "\x1b" not in toolrt.spawned("run", response, "--workspace", shop).out
-
-
-@pytest.mark.process
 def test_pipe_gets_whole_lines(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """Who reads a pipe wraps for themselves, whatever COLUMNS says."""
     (shop / "long.txt").write_text("x" * 300)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import pytest
 import trio
 import trio.testing
 
@@ -33,25 +32,6 @@ def test_clock_jumps_to_the_next_deadline() -> None:
     assert sim.run(program).value == 365 * 24 * 3600
 
 
-def test_clock_wakes_in_order_of_time() -> None:
-    """Sleepers wake by deadline, whatever the schedule."""
-
-    async def program() -> tuple[int, ...]:
-        woken: list[int] = []
-
-        async def nap(seconds: int) -> None:
-            await trio.sleep(seconds)
-            woken.append(seconds)
-
-        async with trio.open_nursery() as nursery:
-            for seconds in (3, 1, 2):
-                nursery.start_soon(nap, seconds)
-        return tuple(woken)
-
-    report = sim.explore(program, sim.Random(sim.RandomWalk(1), 100))
-    assert report.outcomes == {(1, 2, 3): 100}
-
-
 def _three_naps() -> object:
     async def program() -> tuple[str, ...]:
         woken: list[str] = []
@@ -66,12 +46,6 @@ def _three_naps() -> object:
         return tuple(woken)
 
     return program
-
-
-def test_equal_deadlines_are_a_choice() -> None:
-    """Three tasks that wake at one instant step in any of the six orders."""
-    report = sim.explore(_three_naps(), sim.Random(sim.RandomWalk(1), 300))
-    assert len(report.outcomes) == 6
 
 
 def test_equal_deadlines_wake_in_a_stable_order() -> None:
@@ -145,17 +119,6 @@ def test_clock_stands_still_while_someone_waits_for_idleness() -> None:
     assert [sim.run(partial(program, cushion)).value for cushion in (0.0, 0.5, 5.0)] == [0.0, 0.5, 6.0]
 
 
-def test_timeout_cuts_a_sleep() -> None:
-    """move_on_after ends at its own deadline."""
-
-    async def program() -> tuple[bool, float]:
-        with trio.move_on_after(2) as scope:
-            await trio.sleep(10)
-        return scope.cancelled_caught, trio.current_time()
-
-    assert sim.run(program).value == (True, 2.0)
-
-
 def test_deadline_moved_into_the_past_expires_at_the_next_checkpoint() -> None:
     """A scope whose deadline is set to now is cancelled without the clock moving."""
 
@@ -190,16 +153,3 @@ def test_steps_carry_their_time() -> None:
         await trio.sleep(1.5)
 
     assert [step.time for step in sim.run(program).schedule.steps] == [0.0, 1.5]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_clock_does_not_depend_on_the_policy(seed: int) -> None:
-    """Two tasks that sleep end at the later deadline in every schedule."""
-
-    async def program() -> float:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.sleep, 1)
-            nursery.start_soon(trio.sleep, 2)
-        return trio.current_time()
-
-    assert sim.run(program, sim.RandomWalk(seed)).value == 2.0

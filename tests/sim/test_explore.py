@@ -116,29 +116,6 @@ def test_report_says_when_nothing_was_explored() -> None:
     assert "Only one schedule" not in str(sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50)))
 
 
-def test_report_counts_different_schedules() -> None:
-    """Two tasks of two steps have six schedules; a sample of 500 finds them all, and counts them once."""
-    report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 500))
-    assert (report.distinct, report.claim) == (6, "sampled(n=500, distinct=6)")
-    assert report.verdict is sim.PASS
-    assert not report.complete
-
-
-def test_sample_is_reproducible() -> None:
-    """The same seed gives the same sample, another seed another."""
-
-    def schedules(seed: int) -> list[str]:
-        found: list[str] = []
-        sim.explore(
-            lost_update,
-            sim.Random(sim.RandomWalk(seed), 20),
-            lambda execution: bool(found.append(execution.schedule.short) or True),
-        )
-        return found
-
-    assert schedules(1) == schedules(1) != schedules(2)
-
-
 def test_max_executions_bounds_the_sample() -> None:
     """The claim counts what was run, not what was asked for."""
     report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 100), max_executions=7)
@@ -190,51 +167,6 @@ def test_minimal_fails_the_same_way() -> None:
     failure = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), _lost).failures[0]
     assert sim.replay(lost_update, failure.minimal).value == 1
     assert len(failure.minimal) <= len(failure.schedule)
-
-
-def test_minimal_keeps_the_kind_of_error() -> None:
-    """A deadlock is not shrunk into another error."""
-
-    async def program() -> None:
-        locks = [trio.Lock(), trio.Lock()]
-
-        async def take(first: int) -> None:
-            async with locks[first]:
-                await checkpoint()
-                async with locks[1 - first]:
-                    pass
-
-        async def fail_late() -> None:
-            for _ in range(6):
-                await checkpoint()
-            if locks[0].locked() and not locks[1].locked():
-                raise ValueError("late")
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take, 0)
-            nursery.start_soon(take, 1)
-            nursery.start_soon(fail_late)
-
-    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 200))
-    kinds = {type(failure.error).__name__ for failure in report.failures}
-    assert len(kinds) == 2
-    for kind in kinds:
-        failure = next(failure for failure in report.failures if type(failure.error).__name__ == kind)
-        assert type(sim.replay(program, failure.minimal).error).__name__ == kind
-
-
-def test_explanation_shows_accesses_and_violation() -> None:
-    """Each step shows what it touched; the preemption is marked; the violation and the replay line follow."""
-
-    def check(execution: sim.Execution) -> list[str]:
-        return [] if execution.value == 2 else ["an update was lost"]
-
-    failure = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), check).failures[0]
-    lines = failure.explain().splitlines()
-    assert any(line.split()[:7] == ["*", "1", "main.0", "add", "reads", "x", "="] for line in lines)
-    assert any(line.split()[:6] == [">2", "main.1", "add", "reads", "x", "="] for line in lines)
-    assert "violation: an update was lost; value: 1" in lines
-    assert lines[lines.index("Run it again:") + 1] == '    sim.replay(lost_update, "main main.0 main.1*2 main.0 main")'
 
 
 def test_failures_are_kept_up_to_a_bound() -> None:

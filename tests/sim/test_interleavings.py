@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 import trio
 from trio.lowlevel import checkpoint
 
@@ -69,24 +68,6 @@ class EverySchedule(sim.Search):
         return self.next is None
 
 
-def test_interleavings_are_all_reached() -> None:
-    """Three tasks of three steps have 9! / 3!**3 = 1,680 orders, and a search over choices meets each once."""
-    orders = set()
-
-    def note(execution: sim.Execution) -> bool:
-        orders.add(tuple(task for task in execution.schedule.tasks if task != "main"))
-        return True
-
-    report = sim.explore(lost_update, EverySchedule(), note)
-    assert (report.executions, report.distinct, len(orders)) == (1680, 1680, 1680)
-
-
-def test_lost_update_has_exactly_its_outcomes() -> None:
-    """Six increments by three racing tasks leave 2 to 6: no other value, and none of them missing."""
-    report = sim.explore(lost_update, EverySchedule(), lambda execution: True)
-    assert set(report.outcomes) == {2, 3, 4, 5, 6}
-
-
 def test_lost_update_outcomes_are_those_of_a_model() -> None:
     """How many schedules give each value is what a model without Trio counts."""
 
@@ -103,49 +84,6 @@ def test_lost_update_outcomes_are_those_of_a_model() -> None:
 
     report = sim.explore(lost_update, EverySchedule(), lambda execution: True)
     assert Counter(report.outcomes) == model(0, ((2, None),) * 3)
-
-
-def test_interleavings_are_reached_by_a_random_walk() -> None:
-    """The default strategy finds wrong values of a lost update, and says how much it looked at."""
-    report = sim.explore(lost_update, check=lambda execution: execution.value == 6)
-    assert report.verdict is sim.FAIL
-    assert report.executions == 1000
-    assert report.claim == f"sampled(n=1000, distinct={report.distinct})"
-    assert not report.complete
-
-
-def _philosophers(count: int):
-    async def program() -> None:
-        forks = [trio.Lock() for _ in range(count)]
-
-        async def eat(left: trio.Lock, right: trio.Lock) -> None:
-            async with left, right:
-                pass
-
-        async with trio.open_nursery() as nursery:
-            for index in range(count):
-                nursery.start_soon(eat, forks[index], forks[(index + 1) % count])
-
-    return program
-
-
-@pytest.mark.parametrize("count", [2, 3])
-def test_dining_philosophers_deadlock_or_end(count: int) -> None:
-    """Everyone takes the left fork first: some schedules deadlock, the others end, nothing else happens."""
-    report = sim.explore(_philosophers(count), EverySchedule(), lambda execution: True)
-    assert set(report.outcomes) == {"Deadlock", None}
-
-
-def test_deadlock_schedules_are_not_multiplied_by_their_unwinding() -> None:
-    """What comes after a deadlock is no choice: each deadlocking order of two tasks is met once."""
-    schedules = Counter()
-
-    def note(execution: sim.Execution) -> bool:
-        schedules[execution.schedule.short] += 1
-        return True
-
-    sim.explore(_philosophers(2), EverySchedule(), note)
-    assert set(schedules.values()) == {1}
 
 
 def test_children_are_ordered_by_number() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import threading
-import warnings
 
 import pytest
 import trio
@@ -128,19 +126,6 @@ def test_context_variables_do_not_leak() -> None:
         return before
 
     assert _twenty(program).outcomes == {0: 20}
-
-
-def test_a_stubborn_task_is_ended_by_force() -> None:
-    """A task that swallows every exception does not reach the next execution."""
-
-    async def program() -> str:
-        while True:
-            try:
-                await trio.sleep_forever()
-            except trio.Cancelled:
-                continue
-
-    assert _twenty(program, lambda execution: True).outcomes == {"Deadlock": 20}
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -309,57 +294,6 @@ def test_simulation_inside_a_simulation_is_refused() -> None:
         sim.run(checkpoint)
 
     assert isinstance(sim.run(program).error, NotSimulated)
-
-
-async def _thread() -> None:
-    await trio.to_thread.run_sync(int)
-
-
-async def _std_thread() -> None:
-    threading.Thread(target=int).start()
-
-
-async def _stream() -> None:
-    await trio.open_tcp_stream("192.0.2.1", 9)
-
-
-async def _process() -> None:
-    await trio.run_process([sys.executable, "-V"])
-
-
-async def _low_level_process() -> None:
-    await trio.lowlevel.open_process([sys.executable, "-V"])
-
-
-async def _readable() -> None:
-    read, write = os.pipe()
-    try:
-        await trio.lowlevel.wait_readable(read)
-    finally:
-        os.close(read)
-        os.close(write)
-
-
-@pytest.mark.parametrize(
-    "program",
-    [_std_thread, _stream, _process, _low_level_process, _readable],
-)
-def test_what_is_not_simulated_is_refused(program) -> None:
-    """Own threads, hosts that are not there, subprocesses and real waiting are refused in the program's own task."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        error = sim.run(program).error
-    while isinstance(error, BaseExceptionGroup):
-        (error,) = error.exceptions
-    assert isinstance(error, NotSimulated)
-
-
-def test_threads_work_again_afterwards() -> None:
-    """What was refused in the simulation works outside it, and so do Trio's own threads."""
-    assert isinstance(sim.run(_std_thread).error, NotSimulated)
-    assert sim.run(_thread).error is None
-    trio.run(_std_thread)
-    trio.run(_thread)
 
 
 def test_other_threads_are_not_touched() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import random
 import signal
 import threading
 from pathlib import Path
@@ -89,30 +88,6 @@ def test_jobs_reduce_with_a_cancel_and_a_clock() -> None:
         assert one.complete
 
 
-@pytest.mark.process
-def test_jobs_share_the_traces() -> None:
-    """Each of the processes runs some of them."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, "x")
-
-        async def add() -> None:
-            for _ in range(2):
-                seen = cell.get()
-                await checkpoint()
-                cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(add)
-        return os.getpid()
-
-    report = sim.explore(program, sim.DPOR(), fine, jobs=2)
-    assert report.claim == "exhaustive(traces=762)"
-    assert len(report.outcomes) == 3
-    assert report.outcomes[os.getpid()] == 1
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_reduction_is_gone_on_with(jobs: int, programs, tmp_path: Path) -> None:
     """Sittings of 100 executions show in the end what one sitting does; then the file is gone."""
@@ -157,15 +132,6 @@ def test_jobs_leave_out_no_outcome_where_a_step_withholds_what_decides() -> None
     assert report.complete
     assert report.claim.startswith("exhaustive(")
     assert report.outcomes.keys() == sim.explore(program, sim.DPOR(), fine).outcomes.keys()
-
-
-def test_jobs_take_the_cancel_along(programs) -> None:
-    """Exploring cancels is divided like anything else."""
-    program, _ = programs.lost_update(2, 1)
-    one, two = (sim.explore(program, sim.Exhaustive(), fine, jobs=jobs, cancel_at="any") for jobs in (1, 2))
-    assert shown(one) == shown(two)
-    assert sim.CANCELLED in two.outcomes
-    assert two.claim.endswith("with cancel_at=any")
 
 
 @pytest.mark.process
@@ -371,18 +337,3 @@ def test_program_that_begins_otherwise_once_is_found_out_by_workers() -> None:
     report = sim.explore(program, sim.Random(sim.URW(1), 20), jobs=2)
     assert (report.verdict, report.executions) == (sim.INCONCLUSIVE, 20)
     assert "led to main.0, main.1 at step 1 once, to main.0, main.1, main.2 another time" in str(report)
-
-
-@pytest.mark.process
-def test_uncontrolled_program_is_found_out_by_workers() -> None:
-    """As with one job: a prefix that leads somewhere else at its second visit."""
-    dice = random.Random(1)
-
-    async def program() -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(dice.randint(2, 4)):
-                nursery.start_soon(checkpoint)
-
-    report = sim.explore(program, sim.Exhaustive(), jobs=2)
-    assert (report.verdict, report.complete) == (sim.INCONCLUSIVE, False)
-    assert "something the simulator does not control" in str(report)

@@ -145,20 +145,6 @@ async def _two_hosts(**settings: Any) -> tuple[list[bytes], float]:
     return got, at
 
 
-def test_network_latency_is_virtual_time() -> None:
-    """A connection takes a round trip, and so do a word and its answer."""
-
-    async def program() -> object:
-        return await _two_hosts(latency=0.5)
-
-    assert sim.run(program).value == ([b"HELLO"], 2.0)
-
-    async def one_way() -> object:
-        return await _two_hosts(latency=lambda source, target: 3.0 if source == "client" else 0.0)
-
-    assert sim.run(one_way).value == ([b"HELLO"], 6.0)
-
-
 def test_network_partial_reads_are_choices() -> None:
     """So many of them as the program allows, and none unless it says so."""
 
@@ -187,16 +173,6 @@ def test_network_resets_are_choices() -> None:
 
     report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 15), lambda execution: True)
     assert set(report.outcomes) == {"ExceptionGroup", "([b'HELLO'], 0.0)"}
-
-
-def test_network_partition_holds_what_is_sent() -> None:
-    """What is sent to a host that is cut off arrives when it is joined again."""
-
-    async def program() -> object:
-        return await _two_hosts(partitions=1, partition_seconds=30.0)
-
-    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 20))
-    assert set(report.outcomes) == {"([b'HELLO'], 0.0)", "([b'HELLO'], 30.0)"}
 
 
 def test_network_loses_datagrams() -> None:

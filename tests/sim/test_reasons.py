@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,22 +62,3 @@ def test_undecided_execution_has_one_reason(name: str, jobs: int) -> None:
     assert list(report.reasons.values()) == [2]
     assert [other for other, words in _OTHERS.items() if words in str(report)] == [name]
     assert remedy in next(iter(report.reasons))
-
-
-@pytest.mark.process
-def test_part_of_a_lost_worker_is_run_again(tmp_path: Path) -> None:
-    """A worker that is killed once costs nothing: the report is that of one job."""
-    master, once = os.getpid(), tmp_path / "killed"
-
-    async def program() -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(checkpoint)
-        if os.getpid() != master and not once.exists():
-            once.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    alone = sim.explore(program, sim.Exhaustive())
-    report = sim.explore(program, sim.Exhaustive(), jobs=2)
-    assert once.exists()
-    assert (report.verdict, report.claim, report.outcomes) == (sim.PASS, alone.claim, alone.outcomes)

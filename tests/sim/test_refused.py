@@ -274,19 +274,6 @@ def test_what_stays_in_the_process_is_not_refused(tmp_path: Path) -> None:
     assert sim.run(program).value == ("127.0.0.1", 80)
 
 
-def test_refusal_is_not_the_programs_to_catch() -> None:
-    """It is raised in the task that asked, so that it unwinds; the execution has ended all the same."""
-
-    async def program() -> str:
-        try:
-            threading.Thread(target=int).start()
-        except NotSimulated:
-            return "without a thread"
-        return "with a thread"
-
-    assert sim.explore(program, sim.Random(sim.Fifo(), 3)).outcomes == {"NotSimulated": 3}
-
-
 def test_host_of_a_guest_run_is_refused() -> None:
     """Between two ticks of a guest run no task runs, and a simulation would take its place all the same."""
     calls: queue.Queue[Callable[[], object]] = queue.Queue()

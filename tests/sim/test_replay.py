@@ -48,14 +48,6 @@ def test_replay_is_exact(form: str) -> None:
         assert again.trace.to_json() == execution.trace.to_json()
 
 
-def test_schedule_json_round_trip() -> None:
-    """Reading a schedule's JSON and writing it again gives the same bytes."""
-    schedule = sim.run(adders(), sim.RandomWalk(3)).schedule
-    text = schedule.to_json()
-    assert sim.Schedule.from_json(text) == schedule
-    assert sim.Schedule.from_json(text).to_json() == text
-
-
 def test_schedule_json_has_a_version_and_each_step() -> None:
     """The JSON says per step who stepped, what was enabled, what was touched, and when."""
     document = json.loads(sim.run(adders(1, 1)).schedule.to_json())
@@ -253,12 +245,6 @@ def test_schedule_of_another_type_is_refused() -> None:
         sim.replay(adders(), 7)  # type: ignore[arg-type]
 
 
-def test_choices_make_the_execution_again() -> None:
-    """A schedule's choices, given to Choices, make the same schedule."""
-    schedule = sim.run(adders(), sim.RandomWalk(5)).schedule
-    assert sim.run(adders(), sim.Choices(schedule.choices)).schedule == schedule
-
-
 @given(st.lists(st.integers(-1, 4), max_size=20))
 def test_any_list_of_choices_is_a_schedule_that_replays(choices: list[int]) -> None:
     """Whatever Hypothesis draws runs, and what it ran replays to the last byte."""
@@ -271,19 +257,6 @@ def test_choices_take_any_list() -> None:
     execution = sim.run(adders(), sim.Choices([9, 9, -3, 9]))
     assert execution.schedule.choices[:4] == (0, 2, 0, 2)
     assert execution.error is None
-
-
-def test_random_walk_is_its_seed() -> None:
-    """The same seed makes the same schedule; other seeds make others."""
-    schedules = [sim.run(adders(), sim.RandomWalk(seed)).schedule for seed in (1, 1, 2)]
-    assert schedules[0] == schedules[1] != schedules[2]
-
-
-@pytest.mark.parametrize("seed", ["1", 1.5, None, True])
-def test_random_walk_refuses_what_is_no_integer(seed: object) -> None:
-    """A seed is an integer."""
-    with pytest.raises(DefinitionRefused):
-        sim.RandomWalk(seed)  # type: ignore[arg-type]
 
 
 def test_fifo_is_round_robin() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 import re
 from typing import Any
 
@@ -49,13 +48,6 @@ def test_exhaustive_runs_every_schedule_once(programs, name: str, arguments, sch
     assert report.claim == f"exhaustive(schedules={schedules})"
 
 
-def test_exhaustive_passes_when_nothing_fails(programs) -> None:
-    """A complete search in which nothing failed is a PASS."""
-    program, _ = programs.lost_update(2, 1)
-    report = sim.explore(program, sim.Exhaustive(), _any)
-    assert (report.verdict, report.unfinished) == (sim.PASS, None)
-
-
 def test_exhaustive_goes_deepest_first(programs) -> None:
     """The first schedule has no preemption, and neighbours share the longest prefix."""
     program, _ = programs.lost_update(2, 1)
@@ -79,13 +71,6 @@ def test_exhaustive_cut_short_is_inconclusive(programs) -> None:
     assert "the budget ran out with 1 subtrees" in str(report)
 
 
-def test_exhaustive_within_its_budget_is_complete(programs) -> None:
-    """A budget of exactly the number of schedules is enough."""
-    program, _ = programs.lost_update(3, 2)
-    report = sim.explore(program, sim.Exhaustive(), _any, max_executions=1680)
-    assert (report.verdict, report.complete) == (sim.PASS, True)
-
-
 def test_exhaustive_begins_anew_each_time(programs) -> None:
     """One strategy serves many explorations, also one inside another's check."""
     program, _ = programs.lost_update(2, 1)
@@ -95,21 +80,6 @@ def test_exhaustive_begins_anew_each_time(programs) -> None:
         return sim.explore(program, strategy, _any).executions == 6
 
     assert sim.explore(program, strategy, check).verdict is sim.PASS
-
-
-def test_uncontrolled_program_is_never_exhausted() -> None:
-    """A program that asks chance what to do is found out, and the report says where."""
-    dice = random.Random(1)
-
-    async def program() -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(dice.randint(1, 3)):
-                nursery.start_soon(checkpoint)
-
-    report = sim.explore(program, sim.Exhaustive())
-    assert report.verdict is sim.INCONCLUSIVE
-    assert not report.complete
-    assert "something the simulator does not control" in str(report)
 
 
 def test_tree_that_changes_once_is_found_out() -> None:
@@ -161,12 +131,6 @@ def test_reduction_of_an_uncontrolled_program_ends_undecided(jobs: int) -> None:
     assert (report.verdict, report.complete) == (sim.INCONCLUSIVE, False)
     assert report.claim.startswith("incomplete(traces=")
     assert "something the simulator does not control" in str(report.unfinished)
-
-
-def test_one_schedule_is_exhaustive() -> None:
-    """A program without choices has one schedule."""
-    report = sim.explore(checkpoint, sim.Exhaustive())
-    assert (report.claim, report.verdict) == ("exhaustive(schedules=1)", sim.PASS)
 
 
 @settings(max_examples=25)

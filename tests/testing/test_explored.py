@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import unittest
 from pathlib import Path
@@ -153,38 +152,6 @@ def test_cancel_at_any_step_is_explored_too() -> None:
     assert "cancel" in str(caught.value)
 
 
-@pytest.mark.parametrize("strategy", ["exhaustive", "dpor"])
-def test_named_scope_is_cancelled_too(strategy: str) -> None:
-    """A scope that may be cancelled inside of the test."""
-
-    @testing.explored(strategy=strategy, cancel_at="work")
-    async def finishes() -> None:
-        with sim.scope("work") as scope:
-            await trio.lowlevel.checkpoint()
-        assert not scope.cancelled_caught
-
-    with settings_of(None), pytest.raises(AssertionError) as caught:
-        finishes()
-    assert "cancel.0" in "".join(caught.value.__notes__)
-
-
-@pytest.mark.parametrize("strategy", ["exhaustive", "dpor"])
-def test_time_beside_work_is_explored_too(strategy: str) -> None:
-    """A timeout that cuts work that goes on is found, and replayed with the clock it was found with."""
-
-    @testing.explored(strategy=strategy, clock="explored", clock_moves=1)
-    async def in_time() -> None:
-        with trio.move_on_after(1) as scope:
-            await trio.lowlevel.checkpoint()
-        assert not scope.cancelled_caught
-
-    with settings_of(None), pytest.raises(AssertionError) as caught:
-        in_time()
-    text = "".join(caught.value.__notes__)
-    assert "with clock_moves<=1" in text
-    assert "clock" in text.splitlines()[-1] or "moves to 1" in text
-
-
 @pytest.mark.parametrize(
     ("options", "what"),
     [
@@ -206,27 +173,6 @@ def test_actor_or_number_of_processes_that_cannot_be_is_refused(options: dict[st
     with pytest.raises(DefinitionRefused, match=what):
         nothing()
     assert not runs
-
-
-@pytest.mark.process
-def test_processes_share_the_executions(tmp_path: Path) -> None:
-    """Others than this one run some of them."""
-    file = tmp_path / "pids"
-
-    @testing.explored(strategy="exhaustive", jobs=2)
-    async def notes() -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(trio.lowlevel.checkpoint)
-        with file.open("a") as out:
-            out.write(f"{os.getpid()}\n")
-
-    with settings_of(None):
-        notes()
-    pids = file.read_text().split()
-    # All 90, and the first once more to see whether the test is controlled; so are some of each process's.
-    assert 92 <= len(pids) <= 91 + 2 * 7
-    assert len(set(pids)) > 1
 
 
 @pytest.mark.process
