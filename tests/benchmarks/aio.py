@@ -1,7 +1,8 @@
 """What a call costs when asyncio awaits the batch, against the same batch in native Trio, in one process.
 
-Run it as ``python -m tests.benchmarks.aio``.  Each row gives the least processor time of a call over many batches, and
-its ratio to native Trio.  ``--quick`` takes fewer batches, ``--json`` prints the rows as JSON lines.
+Run it as ``python -m tests.benchmarks.aio``.  Each row gives the least processor time of a call over many batches, its
+ratio to native Trio, and what `asyncio.gather` of the same functions costs.  ``--quick`` takes fewer batches,
+``--json`` prints the rows as JSON lines.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ async def on_asyncio(ctx: Any) -> None:
     await asyncio.sleep(0)
 
 
+async def gathered(count: int) -> None:
+    """What a program without a runtime writes: no checks, no order, no results of failures."""
+    await asyncio.gather(*(asyncio.sleep(0) for _ in range(count)))
+
+
 RUNTIME = Runtime(Registry([on_trio, on_asyncio]), limit=None)
 
 
@@ -52,12 +58,14 @@ def rows(rounds: int) -> list[dict[str, Any]]:
         trio_alone = trio.run(least, lambda calls=native: RUNTIME.run(calls), rounds)
         trio_tools = asyncio.run(least(lambda calls=native: aio.run(RUNTIME, calls), rounds))
         asyncio_tools = asyncio.run(least(lambda calls=other: aio.run(RUNTIME, calls), rounds))
+        bare = asyncio.run(least(lambda count=count: gathered(count), rounds))
         found.append(
             {
                 "calls": count,
                 "native_us": round(trio_alone / count * 1e6, 1),
                 "trio_tools": round(trio_tools / trio_alone, 2),
                 "asyncio_tools": round(asyncio_tools / trio_alone, 2),
+                "gather_us": round(bare / count * 1e6, 1),
             }
         )
     return found
@@ -75,7 +83,8 @@ def main() -> None:
         else:
             print(
                 f"{row['calls']:5} calls: native Trio {row['native_us']:6.1f} us a call; through asyncio "
-                f"{row['trio_tools']:.2f} times (Trio tools), {row['asyncio_tools']:.2f} times (asyncio tools)"
+                f"{row['trio_tools']:.2f} times (Trio tools), {row['asyncio_tools']:.2f} times (asyncio tools); "
+                f"gather {row['gather_us']:5.1f} us"
             )
 
 

@@ -153,6 +153,7 @@ async def _ended(guest: Guest, make: Callable[[], asyncio.Task[T]]) -> T:
     def go_on(result: outcome.Outcome[None]) -> None:
         if let_go in guest.bridges:
             guest.bridges.remove(let_go)
+            guest.wake()
             trio.lowlevel.reschedule(waits, result)
 
     def let_go() -> None:

@@ -1,8 +1,8 @@
 """One guest Trio run per event loop: it starts at its first use and ends with the loop.
 
 Rules.
-    1. Trio runs in the loop's own thread, as callbacks of the loop.  The only other thread is Trio's own, which waits
-       for I/O and timers.
+    1. Trio runs in the loop's own thread, as callbacks of the loop, and the loop waits for Trio's I/O and timers: see
+       `toolrt.aio._io_wait`.
     2. The end of the loop ends the guest: `asyncio.run`, `asyncio.Runner`, uvloop and pytest-asyncio close a loop's
        asynchronous generators before they close the loop, and the guest keeps one that waits for exactly this.
     3. A plain ``loop.close()`` tells nothing.  Then the guest is run to its end, without the loop, by the next use of
@@ -35,11 +35,16 @@ import attrs
 import outcome
 import trio
 
+from toolrt.aio._io_wait import LoopWait
 from toolrt.errors import MisuseError
 
 __all__ = ["Guest", "TrioCall", "close", "here"]
 
 T = TypeVar("T")
+
+
+#: So many ticks of Trio's run in one turn of the loop, if Trio wants the next one at once.  A call takes about four.
+_TICKS_AT_ONCE = 4
 
 
 def _nothing() -> None:
@@ -147,14 +152,18 @@ class Guest:
         self._thread = threading.get_ident()
         #: What Trio wants run in this thread next, at most one at a time; here until it has run.
         self._tick: Callable[[], object] | None = None
+        #: Whether a tick runs.
+        self._is_ticking = False
+        #: Waits for Trio's I/O and timers; None: Trio does, in a thread.
+        self._wait: LoopWait | None = None
         #: What arrived after the loop was closed.
         self._orphans: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._scope = trio.CancelScope()
         self._nursery: trio.Nursery | None = None
         #: The functions that have not started, each with the context of its asyncio task, in the order of arrival.
         self._queue: collections.deque[tuple[TrioCall[Any], contextvars.Context]] = collections.deque()
-        #: Whether a function has started and has not let the next one start.
-        self._is_starting = False
+        #: The function that has started and has not let the next one start; None: there is none.
+        self._starting: TrioCall[Any] | None = None
         self.is_ending = False
         self.is_over = False
         #: Trio tasks that wait for the asyncio side; each is let go where the loop has been closed.
@@ -169,6 +178,8 @@ class Guest:
             done_callback=self._over,
             host_uses_signal_set_wakeup_fd=True,
         )
+        with contextlib.suppress(AttributeError, NotImplementedError):
+            self._wait = LoopWait(cast(Any, self._tick).__self__, loop, self._run_ticks)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -209,14 +220,23 @@ class Guest:
         self._start_first()
 
     def _let_next(self) -> None:
-        self._is_starting = False
+        self._starting = None
         self._start_first()
 
     def _start_first(self) -> None:
-        if self._nursery is not None and self._queue and not self._is_starting:
-            self._is_starting = True
+        if self._nursery is not None and self._queue and self._starting is None:
             call, context = self._queue.popleft()
+            self._starting = call
+            self.wake()
             context.run(self._nursery.start_soon, call.run)
+
+    def wake(self) -> None:
+        """Let Trio run: one of its tasks is about to become runnable.
+
+        Checkpoint: never.
+        """
+        if self._wait is not None:
+            self._wait.wake()
 
     async def run(self, function: Callable[[], Awaitable[T]]) -> T:
         """Run a Trio function from asyncio, and give what it gives.
@@ -261,6 +281,8 @@ class Guest:
         for let_go in list(self.bridges):
             let_go()
         while not self.is_over:
+            if self._wait is not None:
+                self._wait.wait()
             tick, self._tick = self._tick, None
             (tick or self._orphans.get())()
         sys.set_asyncgen_hooks(*hooks)  # Trio has set those of its own loop
@@ -298,6 +320,8 @@ class Guest:
 
     def _over(self, result: outcome.Outcome[Any]) -> None:
         self.is_over = True
+        if self._wait is not None:
+            self._wait.close()
         while self._queue:  # the run ended before they could start
             call, _ = self._queue.popleft()
             call.outcome = outcome.Error(asyncio.CancelledError())
@@ -308,16 +332,31 @@ class Guest:
         result.unwrap()
 
     def _soon(self, function: Callable[[], object]) -> None:
-        loop = self._loop()
         self._tick = function
-        if loop is not None and not loop.is_closed():
-            loop.call_soon(self._run_tick, function)
+        if not self._is_ticking:
+            self._tick_soon()
 
-    def _run_tick(self, function: Callable[[], object]) -> None:
-        if self._tick is function:
-            self._tick = None
-        if not self.is_over:  # it was run to its end in place of this loop, which runs again
-            function()
+    def _tick_soon(self) -> None:
+        loop = self._loop()
+        if loop is not None and not loop.is_closed():
+            loop.call_soon(self._run_ticks)
+
+    def _run_ticks(self) -> None:
+        if self.is_over:  # it was run to its end in place of this loop, which runs again
+            return
+        self._is_ticking = True
+        try:
+            for _ in range(_TICKS_AT_ONCE):
+                tick, self._tick = self._tick, None
+                if tick is not None:
+                    tick()
+                if self._tick is None or (self._wait is not None and self._wait.hold()):
+                    return
+                if self._starting is not None and self._starting.keeps_turn:
+                    break  # its asyncio task submits before Trio goes on
+        finally:
+            self._is_ticking = False
+        self._tick_soon()
 
     def _soon_from_thread(self, function: Callable[[], object]) -> None:
         loop = self._loop()

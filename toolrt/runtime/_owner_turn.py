@@ -14,6 +14,9 @@ from toolrt.order import ClaimTable, LaneRecord, Siblings, Ticket, said_by_lonel
 
 __all__ = ["OwnerTurn"]
 
+#: What a lane claims among those of its owner: to be alone, or beside others that are not alone.
+_ALONE, _BESIDE = (Claim("calls", WRITE),), (Claim("calls", READ),)
+
 
 class OwnerTurn:
     """The turns of one batch, one after the other.
@@ -39,27 +42,30 @@ class OwnerTurn:
 
         Checkpoint: if it has to wait.
         """
+        lane.bare = bare_state(state)
+        first = lane.calls[0]
+        tool = cast(Tool, first.tool)
+        if lane.shared:
+            lonely = tool.claims is not None and EVERYTHING in tool.claims_for(first.input, lane.bare)
+        else:
+            lonely = said_by_lonely(lane, first) is None
+        claims = _ALONE if lonely else _BESIDE
+        self._tickets = tuple(
+            table.of_owner(self._calls.owner).take(claims, first, lambda call: self._look()) for table in self._tables
+        )
+        if self._has_come():
+            return
         self._is_due = due = trio.Event()
         try:
-            lane.bare = bare_state(state)
-            first = lane.calls[0]
-            tool = cast(Tool, first.tool)
-            if lane.shared:
-                lonely = tool.claims is not None and EVERYTHING in tool.claims_for(first.input, lane.bare)
-            else:
-                lonely = said_by_lonely(lane, first) is None
-            claims = (Claim("calls", WRITE if lonely else READ),)
-            self._tickets = tuple(
-                table.of_owner(self._calls.owner).take(claims, first, lambda call: self._look())
-                for table in self._tables
-            )
-            if not all(ticket.ready for ticket in self._tickets):
-                await due.wait()
+            await due.wait()
         finally:
             self._is_due = None
 
+    def _has_come(self) -> bool:
+        return all(ticket.ready for ticket in self._tickets)
+
     def _look(self) -> None:
-        if all(ticket.ready for ticket in self._tickets):
+        if self._has_come():
             self.wait_no_more()
 
     def wait_no_more(self) -> None:

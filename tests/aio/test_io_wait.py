@@ -1,0 +1,77 @@
+"""Who waits for Trio's I/O, timers and threads: the event loop, and Trio's own thread where the loop cannot."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import trio
+
+from toolrt import Registry, Runtime, ToolCall, aio, tool
+
+
+@tool(safe=True)
+async def timer(ctx: Any) -> str:
+    """Wait for a deadline of Trio's."""
+    await trio.sleep(0.002)
+    return "timer"
+
+
+@tool(safe=True)
+def thread(ctx: Any) -> str:
+    """Run in a worker thread, which wakes Trio when it has ended."""
+    return "thread"
+
+
+@tool(safe=True)
+async def sockets(ctx: Any) -> str:
+    """Wait for data that another Trio task sends, and for Trio to be idle."""
+    left, right = trio.socket.socketpair()
+    with left, right:
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def send() -> None:
+                await trio.testing.wait_all_tasks_blocked()
+                await right.send(b"sockets")
+
+            return (await left.recv(10)).decode()
+
+
+@aio.tool(safe=True)
+async def host(ctx: Any) -> str:
+    """Wait in asyncio."""
+    await asyncio.sleep(0.001)
+    return "host"
+
+
+class _LoopWithoutReaders(asyncio.SelectorEventLoop):
+    def add_reader(self, *args: Any) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("kind", [asyncio.SelectorEventLoop, _LoopWithoutReaders, "uvloop"])
+def test_trio_waits_in_a_thread_only_where_the_loop_watches_no_descriptors(kind: Any, monkeypatch: Any) -> None:
+    """All kinds of waits come to their end in both ways, one after the other and together."""
+    if kind == "uvloop":
+        kind = pytest.importorskip("uvloop", reason="uvloop is not installed").new_event_loop
+    waits = 0
+
+    def counting(*args: Any, **named: Any) -> None:
+        nonlocal waits
+        waits += 1
+        start(*args, **named)
+
+    start = trio._core._run.start_thread_soon  # type: ignore[attr-defined]
+    monkeypatch.setattr(trio._core._run, "start_thread_soon", counting)  # type: ignore[attr-defined]
+    tools = [timer, thread, sockets, host]
+    runtime = Runtime(Registry(tools))
+    calls = [ToolCall(one.name, one.name) for one in tools]
+
+    async def main() -> list[Any]:
+        alone = [(await aio.run(runtime, [call])).results[0].content for call in calls]
+        together = (await aio.run(runtime, calls)).results
+        return [*alone, *(result.content for result in together)]
+
+    with asyncio.Runner(loop_factory=kind) as runner:
+        assert runner.run(main()) == [one.name for one in tools] * 2
+    assert (waits > 0) is (kind is _LoopWithoutReaders)
