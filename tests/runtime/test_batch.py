@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import gc
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ import trio
 import trio.testing
 
 import toolrt
-from tests.runtime._tools import Diary, call, outcomes, runtime, setting
+from tests.runtime._tools import Diary, call, opener, outcomes, runtime, setting
 from toolrt import Progress, ResultReady, State, StateMerged, ToolCall, ToolContext, ToolOutput, sim
 from toolrt.errors import BatchClosed, DefinitionRefused
 
@@ -458,3 +459,39 @@ async def test_a_listener_hears_one_call_at_once(autojump_clock: Any) -> None:
     assert heard[1:] == [(began, "on it"), (began + 2, "2")]
     assert [update.call_id for update in updates if isinstance(update, Progress)] == ["a"]
     assert [update.result.call_id for update in updates if isinstance(update, ResultReady)] == ["a", "b", "c"]
+
+
+async def test_a_batch_that_is_over_is_freed_without_the_garbage_collector() -> None:
+    """No circle of references is left in it, however it ended: a process with many batches need not search for them."""
+    diary = Diary()
+    inner = call("safe"), call("alone")
+    tools = diary.tool("safe", safe=True), diary.tool("alone"), diary.tool("late", 1, timeout=0.01)
+    rt = runtime(*tools, opener(*inner), setting("sets", "key", 1))
+    calls = [call(name) for name in ("safe", "safe", "opens", "sets", "sets", "unknown", "late", "alone")]
+
+    async def use(cancels: bool) -> None:
+        await rt.run(calls)
+        async with rt.open_batch() as batch:
+            for one in calls:
+                batch.submit(one)
+            if cancels:
+                batch.cancel("enough")
+            batch.seal()
+            assert len(await read_all(batch)) > len(calls)
+        assert not any(tracked.cancel() for tracked in batch.calls)
+
+    await use(False)
+    gc.collect()
+    gc.disable()
+    try:
+        for cancels in (False, True):
+            await use(cancels)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = {type(one).__qualname__ for one in gc.garbage if type(one).__module__.startswith("toolrt.")}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    # What a tool read of the state knows the state that it was shown, and that knows it.
+    assert left <= {"StateReads", "WatchedState"}

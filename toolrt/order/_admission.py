@@ -21,7 +21,7 @@ lane, because lanes follow each other anyway.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from toolrt.events import (
     CallReady,
@@ -147,6 +147,10 @@ class Admission:
         """Let the calls of a sub-batch take tickets outside, too: their parent lends claims that it has none for."""
         self._outside = True
         self.tables += tuple(outer for outer, _ in self._tables)
+
+    def let_go(self) -> None:
+        """The batch is over, and no call comes any more: see `Machine.let_go`."""
+        self._host = self._questions = cast(Any, None)
 
     # Letting calls in
 

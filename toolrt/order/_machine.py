@@ -251,6 +251,21 @@ class Machine:
             for call in behind.calls:
                 observer.tell(LaneAwaited(self.batch_id, call.call_index), self.telemetry)
 
+    def let_go(self) -> None:
+        """The batch is over: cut every circle of references, so that its memory is free as soon as none leads to it.
+
+        The garbage collector, which would free it otherwise, looks at every object of the process.
+        """
+        ended = self.calls.ended()
+        self.calls.cancel = ended.cancel
+        for call in self.calls:
+            call.siblings = ended
+            if call.inside is not None:
+                call.inside = None
+                self.lanes[call.lane or 0].slots = None
+        self.verbs = self.questions = cast(Any, None)
+        self.admission.let_go()
+
     # A lane begins
 
     def begin(self, state: State) -> None:

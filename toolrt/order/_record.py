@@ -81,6 +81,17 @@ class Siblings(list["CallRecord"]):
     #: Cancels one of them: see `toolrt.Batch.cancel_call`.
     cancel: Callable[[int, str], bool]
 
+    def ended(self) -> Siblings:
+        """What calls keep of the batch when it is over: all but each other."""
+        kept = Siblings()
+        kept.limit, kept.owner, kept.journal, kept.cancel = self.limit, self.owner, self.journal, _too_late
+        return kept
+
+
+def _too_late(call_index: int, reason: str) -> bool:
+    """A cancel of a call of a batch that is over changes nothing."""
+    return False
+
 
 class CallRecord:
     """One call of a batch: what the model asked for, where it is, and what it has given so far."""

@@ -79,6 +79,9 @@ class Engine(Protocol):
     def cancel(self, reason: str, outside: bool) -> None:
         """Let nothing start any more, and interrupt what runs."""
 
+    def cancel_call(self, call_index: int, reason: str) -> bool:
+        """Cancel one call: see `Batch.cancel_call`."""
+
     def cancelled_from_outside(self) -> None:
         """Take note that an enclosing scope was cancelled, if one was."""
 
@@ -299,7 +302,7 @@ class Batch:
 
         Checkpoint: never.
         """
-        return self._engine.records.cancel(call_index, reason)
+        return self._engine.cancel_call(call_index, reason)
 
     @property
     def outcome(self) -> BatchOutcome:

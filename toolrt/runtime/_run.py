@@ -762,6 +762,8 @@ class BatchRun:
         if self.telemetry is not None:
             observer.stop_measuring(self.telemetry)
         self._wake_reader()
+        machine.let_go()
+        del self.questions
         if machine.held_up is not None:
             call, other = machine.held_up
             mine, theirs = f"call {call.call_index} ({call.name})", f"call {other.call_index} ({other.name})"
