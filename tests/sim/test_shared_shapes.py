@@ -76,14 +76,15 @@ def source_of(names: Sequence[str], tasks: Sequence[Sequence[Use]]) -> str:
         writes.append(ast.unparse(numbered.visit(write)))
         bound += [f"{each}_{number}" for each in own]
     shared = f"global {', '.join(bound)}\n"
-    lines = ["import trio", "from trio.lowlevel import checkpoint", "def setup():"]
+    lines = ["import trio", "from toolrt.sim import Cell", "from trio.lowlevel import checkpoint", "def setup():"]
     lines.append(textwrap.indent(shared + "\n".join(made), "    "))
     lines += ["async def program():", "    setup()", "    seen = []"]
     for number, uses in enumerate(tasks):
-        lines += [f"    async def task{number}():", f"        {shared}"]
+        lines += [f"    async def task{number}():", f"        {shared}", f"        own = Cell(0, name='own {number}')"]
         for at, is_read in uses:
             does = f"seen.append(({number}, {reads[at]}))" if is_read else writes[at]
-            lines += ["        await checkpoint()", textwrap.indent(does, "        ")]
+            # A step that reports something else of its own is no reason not to try it in both orders.
+            lines += ["        await checkpoint()", "        own.set(1)", textwrap.indent(does, "        ")]
     lines.append("    async with trio.open_nursery() as nursery:")
     lines += [f"        nursery.start_soon(task{number})" for number in range(len(tasks))]
     lines.append("    return repr(seen)")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -67,92 +66,6 @@ def test_items_of_their_own_are_no_doubt() -> None:
         return results
 
     assert sim.explore(program, sim.DPOR()).verdict == "PASS"
-
-
-async def length_and_item() -> Any:
-    items: list[int] = []
-    seen: list[Any] = []
-
-    async def task(me: int) -> None:
-        await trio.lowlevel.checkpoint()
-        if me == 1:
-            seen.append(items[0] if items else None)
-        else:
-            items.extend([7])
-
-    await _two(task)
-    return tuple(seen)
-
-
-async def end_and_item() -> Any:
-    items = [1, 2]
-
-    async def task(me: int) -> None:
-        await trio.lowlevel.checkpoint()
-        if me == 1:
-            items[-1] = 9
-        else:
-            items.append(3)
-
-    await _two(task)
-    return tuple(items)
-
-
-async def key_that_is_merged() -> Any:
-    table: dict[str, int] = {}
-    seen: list[Any] = []
-
-    async def task(me: int) -> None:
-        held = table
-        await trio.lowlevel.checkpoint()
-        if me == 1:
-            seen.append(held.get("n"))
-        else:
-            held |= {"n": me}
-
-    await _two(task)
-    return tuple(seen)
-
-
-async def key_that_is_counted() -> Any:
-    counts: Counter[str] = Counter()
-    seen: list[Any] = []
-
-    async def task(me: int) -> None:
-        await trio.lowlevel.checkpoint()
-        if me == 1:
-            seen.append(counts["n"])
-        else:
-            counts.update("n")
-
-    await _two(task)
-    return tuple(seen)
-
-
-async def key_of_an_operator() -> Any:
-    table: dict[str, int] = {}
-    seen: list[Any] = []
-
-    async def task(me: int) -> None:
-        await trio.lowlevel.checkpoint()
-        if me == 1:
-            seen.append(table.get("n"))
-        else:
-            operator.setitem(table, "n", me)
-
-    await _two(task)
-    return tuple(seen)
-
-
-@pytest.mark.parametrize(
-    "program",
-    [key_of_an_operator, length_and_item, end_and_item, key_that_is_merged, key_that_is_counted],
-    ids=lambda each: each.__name__,
-)
-def test_what_changes_all_is_tried_with_each_item(program: Program) -> None:
-    every = sim.explore(program, sim.Exhaustive())
-    assert len(every.outcomes) == 2
-    assert set(sim.explore(program, sim.DPOR(), track=True).outcomes) == set(every.outcomes)
 
 
 _grows: list[int] = []
