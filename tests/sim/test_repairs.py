@@ -17,111 +17,6 @@ from toolrt import sim
 from toolrt.sim.programs.given._constraints import Again, Atomic, Before, Constraint, LockOrder, Shielded
 from toolrt.teaching.litmus import LITMUS
 
-#: Programs with a race in plain view, which return True when all is well.
-PROGRAMS = {
-    "lost update": """
-async def add(cell):
-    before = cell.get()
-    await trio.lowlevel.checkpoint()
-    cell.set(before + 1)
-
-
-async def program():
-    cell = sim.Cell(0, name="cell")
-    async with trio.open_nursery() as nursery:
-        for _ in range(2):
-            nursery.start_soon(add, cell)
-    return cell.get() == 2
-""",
-    "in a branch of a loop": """
-async def add(cell, most):
-    for _ in range(2):
-        if cell.get() < most:
-            await trio.lowlevel.checkpoint()
-            cell.set(cell.get() + 1)
-
-
-async def program():
-    cell = sim.Cell(0, name="cell")
-    async with trio.open_nursery() as nursery:
-        for _ in range(2):
-            nursery.start_soon(add, cell, 1)
-    return cell.get() == 1
-""",
-    "two functions": """
-async def deposit(balance):
-    before = balance.get()
-    await trio.lowlevel.checkpoint()
-    balance.set(before + 50)
-
-
-async def withdraw(balance):
-    before = balance.get()
-    await trio.lowlevel.checkpoint()
-    balance.set(before - 30)
-
-
-async def program():
-    balance = sim.Cell(100, name="balance")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(deposit, balance)
-        nursery.start_soon(withdraw, balance)
-    return balance.get() == 120
-""",
-    "a plain dict": """
-async def serve(stock, sold):
-    if stock["tea"] > 0:
-        await trio.lowlevel.checkpoint()
-        stock["tea"] -= 1
-        sold.append("tea")
-
-
-async def program():
-    stock, sold = {"tea": 1}, []
-    async with trio.open_nursery() as nursery:
-        for _ in range(2):
-            nursery.start_soon(serve, stock, sold)
-    return len(sold) == 1
-""",
-    "two locks": """
-async def move(one, other):
-    async with one:
-        async with other:
-            await trio.lowlevel.checkpoint()
-
-
-async def program():
-    a, b = LOCKS[:] = trio.Lock(), trio.Lock()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(move, a, b)
-        nursery.start_soon(move, b, a)
-    return True
-""",
-    "a look before a wait": """
-async def take(changed, items, took):
-    async with changed:
-        if not items:
-            await changed.wait()
-        took.append(items.pop() if items else None)
-
-
-async def put(changed, items, item):
-    async with changed:
-        items.append(item)
-        changed.notify_all()
-
-
-async def program():
-    changed, items, took = trio.Condition(), [], []
-    async with trio.open_nursery() as nursery:
-        for _ in range(2):
-            nursery.start_soon(take, changed, items, took)
-        for item in "ab":
-            nursery.start_soon(put, changed, items, item)
-    return None not in took
-""",
-}
-
 
 @pytest.fixture
 def loaded(tmp_path: Path) -> Iterator[Any]:
@@ -189,8 +84,8 @@ _MADE = (
 #: For the one no repair is there, the other one's lock is left before the wait in the middle of a statement.
 _NOT_WRITTEN = ("closed by the first that is done", "lost wake-up")
 
-#: The texts of the programs, thirty-two, into which the first repair is written.
-_MENDED = PROGRAMS | {name: text for name, (_, text) in RACY.items() if name not in _NOT_WRITTEN}
+#: The texts of the programs, twenty-six, into which the first repair is written.
+_MENDED = {name: text for name, (_, text) in RACY.items() if name not in _NOT_WRITTEN}
 
 
 @pytest.mark.drawn(10)
