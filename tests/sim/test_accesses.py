@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any
 
-import pytest
 import trio
 import trio.testing
 from trio.lowlevel import checkpoint
@@ -49,21 +48,6 @@ def test_event_is_written_once() -> None:
     assert touched(program)[1:5] == [read, written, read, read]
 
 
-def test_lock_and_its_queue_are_one_resource() -> None:
-    """Taking, waiting for and handing over a lock all write it."""
-
-    async def program() -> None:
-        lock = trio.Lock()
-
-        async def use() -> None:
-            async with lock:
-                await checkpoint()
-
-        await _each(use, use)
-
-    assert all_touched(program) == {"writes Lock main 0"}
-
-
 def test_lock_that_nobody_waits_for_is_written() -> None:
     """Taking a free lock writes it, and so does ending without giving it back, which breaks it."""
 
@@ -103,29 +87,6 @@ def test_condition_touches_both_queues() -> None:
     assert ["writes Condition main 0", "writes Lock main 0"] in steps
 
 
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (lambda: trio.Semaphore(2), "Semaphore"),
-        (lambda: trio.CapacityLimiter(2), "CapacityLimiter"),
-        (trio.StrictFIFOLock, "StrictFIFOLock"),
-    ],
-)
-def test_limits_are_written(make, name: str) -> None:
-    """Who takes a token comes before or after who else does."""
-
-    async def program() -> None:
-        limit = make()
-
-        async def use() -> None:
-            async with limit:
-                pass
-
-        await _each(use, use)
-
-    assert f"writes {name} main 0" in all_touched(program)
-
-
 def test_infinite_limits_are_only_read() -> None:
     """Nobody waits for one of infinitely many tokens."""
 
@@ -139,24 +100,6 @@ def test_infinite_limits_are_only_read() -> None:
         await _each(use, use)
 
     assert sim.explore(program, sim.DPOR()).executions == 1
-
-
-def test_channels_are_one_resource_for_both_ends() -> None:
-    """Sending, receiving, cloning and closing write the channel."""
-
-    async def program() -> None:
-        send, receive = trio.open_memory_channel[int](0)
-
-        async def produce() -> None:
-            async with send.clone() as clone:
-                await clone.send(1)
-
-        async def consume() -> None:
-            await receive.receive()
-
-        await _each(produce, consume)
-
-    assert all_touched(program) == {"writes MemoryChannel main 0"}
 
 
 def test_parking_lot_is_written() -> None:

@@ -16,7 +16,7 @@ import inspect
 import sys
 import time
 import unittest
-from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar, overload
 
@@ -25,9 +25,7 @@ import hypothesis
 import pytest
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused, SimulationStopped
-from toolrt.sim.exploring._outcomes import named_outcomes
-from toolrt.sim.exploring._tally import outcome_key
+from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused
 from toolrt.sim.programs.tracking._sources import new_code
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
 from toolrt.testing._pages import kept
@@ -258,9 +256,9 @@ def searched(program: Program, plan: ExplorationPlan, example: Example | None) -
     strategy, most = checked(plan, example is not None)
     if plan.jobs > 1:
         return sim.explore(program, strategy, plan.check, most, plan.jobs, seconds=plan.seconds, **plan.how)
-    search = _UntilFailure(strategy, plan.check, plan.outcomes)
+    search = _UntilFailure(strategy)
     began = time.perf_counter()
-    report = sim.explore(program, search, search.check, most, seconds=plan.seconds, **plan.how)
+    report = sim.explore(program, search, plan.check, most, seconds=plan.seconds, **plan.how)
     if example is not None:
         example.spent(time.perf_counter() - began, search.slowest)
     return report
@@ -341,83 +339,41 @@ def _replayed(program: Program, plan: ExplorationPlan, schedule: str) -> sim.Rep
 
 
 class _UntilFailure:
-    """A strategy that ends with the first execution that fails."""
+    """A strategy whose search ends with the first execution that fails, or that is not to be judged."""
 
-    def __init__(self, strategy: sim.Strategy, check: Check | None, outcomes: Collection[Any] | None) -> None:
+    minds_failures = True
+
+    def __init__(self, strategy: sim.Strategy) -> None:
         self._strategy = strategy
-        self._asked = check
-        self.check = None if check is None else self._noting
-        self._expected = None if outcomes is None else named_outcomes(outcomes)
-        self.failed = False
+        self._is_over = False
+        self._began = 0.0
         #: Wall seconds of the slowest execution.
         self.slowest = 0.0
 
-    def _noting(self, execution: sim.Execution) -> Any:
-        """Ask the check, and note a complaint; what the answers mean is in `toolrt.sim`."""
-        assert self._asked is not None
-        try:
-            answer = self._asked(execution)
-            undecided = getattr(answer, "undecided", False)
-            if answer is not None and not isinstance(answer, bool | str) and not undecided:
-                answer = list(answer)
-        except BaseException:
-            self.failed = True
-            raise
-        self.failed |= answer is False or (bool(answer) and answer is not True)
-        if self._expected is None:
-            self.failed |= answer is not True and execution.error is not None
-        return answer
+    def begin(self) -> Any:
+        """Begin the other strategy's search; what it says of itself is said here."""
+        self._search = self._strategy.begin()
+        return self
 
-    def note(self, execution: sim.Execution) -> None:
-        """Note an error, or another outcome than those that are expected."""
-        error = execution.error
-        if error is not None and _special(error) is not None:
-            self.failed = True
-        elif self._expected is not None:
-            self.failed |= outcome_key(execution.outcome) not in self._expected
-        elif error is not None and self.check is None:
-            self.failed |= not (isinstance(error, SimulationStopped) and getattr(error, "time_stood_still", False))
-
-    def begin(self) -> sim.Search:
-        """Begin the other strategy's exploration."""
-        return _WatchedSearch(self, self._strategy.begin())
-
-
-class _WatchedSearch(sim.Search):
-    def __init__(self, until: _UntilFailure, search: sim.Search) -> None:
-        self._until = until
-        self._search = search
-        self._began = 0.0
-        self.asks_nobody = search.asks_nobody
-        self.reduces = search.reduces
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_search"], name)
 
     def policy(self) -> sim.Policy | None:
-        if self._until.failed:
-            return None
+        """Give the next policy, as long as nothing has failed."""
         self._began = time.perf_counter()
-        policy = self._search.policy()
-        self.chance = self._search.chance
-        return policy
+        return None if self._is_over else self._search.policy()
 
     def learn(self, execution: sim.Execution) -> None:
-        self._until.slowest = max(self._until.slowest, time.perf_counter() - self._began)
+        """Take in the time that an execution took, and what it raised."""
+        self.slowest = max(self.slowest, time.perf_counter() - self._began)
         self._search.learn(execution)
-        self._until.note(execution)
+        self._is_over |= execution.error is not None and _special(execution.error) is not None
 
-    def claim(self, executions: int, distinct: int) -> str:
-        return self._search.claim(executions, distinct)
-
-    def complete(self) -> bool:
-        return self._search.complete()
-
-    def unfinished(self) -> str | None:
-        return self._search.unfinished()
-
-    def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[sim.Policy, sim.Execution, str | None]:
-        return self._search.hold_against_samples(outcomes)
-
-    def reopens(self) -> bool:
-        return self._search.reopens()
+    def judged(self, failed: bool) -> None:
+        """Take in whether it has failed."""
+        self._is_over |= failed
+        if getattr(self._search, "minds_failures", False):
+            self._search.judged(failed)
 
 
 def _fail(
