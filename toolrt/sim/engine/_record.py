@@ -76,6 +76,8 @@ class ExecutionRecord:
         self.outside: Any = None
         #: Whether threads that the program starts itself are simulated; they are refused otherwise.
         self.own_threads = False
+        #: Whether threads hand over at each access of rewritten code.
+        self.threads_at_accesses = False
         #: So many seconds on the wall each may keep the turn.
         self.thread_seconds = 10.0
         #: The name of the task that may cancel the program at any moment, or None.
@@ -145,6 +147,11 @@ class ExecutionRecord:
         """Note that the running step got hold of an unwatched part of a watched object, and may keep it for later."""
         if self.wild_since is None and not self.over:
             self.wild_since = len(self.steps)
+
+    def note_threads(self) -> None:
+        """Note that the program has a thread, which does so much at once."""
+        parts = "accesses of tracked code" if self.threads_at_accesses else "hand-overs"
+        self.caveats.add(f"threads atomic between {parts}")
 
     def take_touched(self) -> tuple[tuple[Resource, bool], ...]:
         """Give what the running step has touched, sorted, and begin anew."""

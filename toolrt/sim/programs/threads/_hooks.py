@@ -21,6 +21,7 @@ from toolrt import probe
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import SOON, Replacements, Seam, asks_of, lent, thread_names
 from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.programs.threads._locks import LOCKS, take, wake_waiters
 from toolrt.sim.programs.threads._own import replace_own_threads
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
@@ -85,7 +86,7 @@ def _starts(real: Callable[..., None], mine: _Mine) -> Callable[..., None]:
         thread = SimulatedThread(seam, scheduler, fn, deliver, name)
         task = scheduler.roster.begin_thread(thread.act, name or "worker thread")
         scheduler.record.threads[task] = thread
-        scheduler.record.caveats.add("threads atomic between hand-overs")
+        scheduler.record.note_threads()
         thread.task, thread.name = task, scheduler.roster.actors[task].name
 
     return start_thread_soon
@@ -176,10 +177,11 @@ def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
         waiter = _Waiter(thread)
         condition._waiters.append(waiter)
         before = condition._release_save()
+        wake_waiters(condition._lock)
         try:
             thread.wait(timeout)
         finally:
-            condition._acquire_restore(before)
+            _take_again(condition, before)
             if not waiter.is_released:
                 condition._waiters.remove(waiter)
         return waiter.is_released
@@ -197,11 +199,12 @@ def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any
     waiter = _Waiter(None)
     condition._waiters.append(waiter)
     before = condition._release_save()
+    wake_waiters(condition._lock)
     try:
         while not waiter.is_released and _let_a_thread_run():
             pass
     finally:
-        condition._acquire_restore(before)
+        _take_again(condition, before)
         if not waiter.is_released:
             condition._waiters.remove(waiter)
     if not waiter.is_released:
@@ -211,6 +214,15 @@ def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any
             raise refusal
         seam.runner.clock.now += timeout
     return waiter.is_released
+
+
+def _take_again(condition: Any, before: Any) -> None:
+    """Take a condition's lock again, as often as it was held."""
+    lock = condition._lock
+    if isinstance(lock, LOCKS):
+        take(lock)
+        lock.release()  # type: ignore[attr-defined]
+    condition._acquire_restore(before)
 
 
 def _let_a_thread_run() -> bool:

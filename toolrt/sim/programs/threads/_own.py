@@ -87,7 +87,7 @@ def _starts(
         name = getattr(target, "__name__", type(thread).__name__)
         task = scheduler.roster.begin_thread(simulated.act, name)
         scheduler.record.threads[task] = _OWN[thread] = simulated
-        scheduler.record.caveats.add("threads atomic between hand-overs")
+        scheduler.record.note_threads()
         simulated.task, simulated.name = task, scheduler.roster.actors[task].name
         # One that is lost must not keep this process alive.
         thread.daemon = True

@@ -141,6 +141,8 @@ class SimulatedThread:
         # Whether it is the program's own, and no worker of Trio's.
         self._is_own = False
         self._turns = 0
+        #: What rewritten functions that it is in have used, each with the id of its frame and the operation.
+        self.used: list[tuple[int, Any, str]] = []
 
     @property
     def can_be_told(self) -> bool:

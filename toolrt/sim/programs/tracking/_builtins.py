@@ -30,6 +30,7 @@ from toolrt.sim.programs.tracking._kinds import (
     function_reports,
     kind_of,
 )
+from toolrt.sim.programs.tracking._locks import LOCK_MODELS, lock_method
 from toolrt.sim.programs.tracking._touch import (
     KEYED,
     born,
@@ -213,6 +214,9 @@ _DICT["__getitem__"] = item
 
 def builtin(function: Any) -> Any:
     thing = function.__self__
+    of_lock = lock_method(function)
+    if of_lock is not None:
+        return of_lock
     if thing is None or isinstance(thing, types.ModuleType):
         model = FUNCTIONS.get(function)
         if model is not None:
@@ -473,6 +477,7 @@ _IN_PLACE_TEXT = (
 _IN_PLACE = _IN_PLACE_TEXT.split()
 
 FUNCTIONS: dict[Any, Model] = {
+    **LOCK_MODELS,
     len: _with(len, "len"),
     repr: _with(repr, "str"),
     print: _print,

@@ -15,6 +15,7 @@ import typing
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from toolrt.sim._trio_internals import lent
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._builtins import CLASSES, FUNCTIONS, builtin, container_method, foreign, reads_deeply
 from toolrt.sim.programs.tracking._kinds import (
@@ -52,6 +53,17 @@ def call(function: Any) -> Any:
     """Give what to call in place of `function`: itself where its code reports."""
     if now.names is None:
         return function
+    found = _instead(function)
+    return functools.partial(_in_turn, found) if lent.thread and found is not function else found
+
+
+def _in_turn(found: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call what stands for a function of others, in a step of a worker thread that begins with it."""
+    now.turn()
+    return found(*args, **kwargs)
+
+
+def _instead(function: Any) -> Any:
     kind = type(function)
     if kind is FunctionType:
         code = function.__code__
@@ -96,7 +108,8 @@ def method(thing: Any, name: str) -> Any:
     cls = type(thing)
     kind = kind_of(cls)
     if kind == CONTAINER:
-        return functools.partial(container_method, thing, name)
+        found = functools.partial(container_method, thing, name)
+        return functools.partial(_in_turn, found) if lent.thread else found
     if kind == ATOM:
         return functools.partial(reads_deeply, getattr(thing, name))
     if kind == TUPLE:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from toolrt.probe import ANYTHING
+from toolrt.sim._trio_internals import lent
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,
@@ -25,6 +26,8 @@ __all__ = ["item", "load_item", "storing"]
 def item(thing: Any, key: Any) -> Any:
     """Report a load of an item, and do it."""
     if now.names is not None:
+        if lent.thread:
+            now.turn()
         read_item(thing, key)
     return thing[key]
 
@@ -33,6 +36,8 @@ def item(thing: Any, key: Any) -> Any:
 def load_item(thing: Any, key: Any) -> Any:
     """Report a load of an item, and give back the container."""
     if now.names is not None:
+        if lent.thread:
+            now.turn()
         read_item(thing, key)
     return thing
 
@@ -92,12 +97,16 @@ class _Storing:
         self._thing = thing
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if lent.thread:
+            now.turn()
         write_item(self._thing, key, False)
         if type(key) is slice:
             use(value, "iter")
         self._thing[key] = value
 
     def __delitem__(self, key: Any) -> None:
+        if lent.thread:
+            now.turn()
         write_item(self._thing, key, True)
         del self._thing[key]
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from toolrt import probe
 from toolrt.probe import ANYTHING, Resource
+from toolrt.sim._trio_internals import lent
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._births import attributes_of
 from toolrt.sim.programs.tracking._kinds import (
@@ -64,7 +65,7 @@ _LAST_CELL = 32
 class Touched:
     """What is called how in the execution that is tracked now; one for the whole process."""
 
-    __slots__ = ("aside", "base", "held", "kept", "lazy", "name_new", "names")
+    __slots__ = ("aside", "base", "held", "kept", "lazy", "name_new", "names", "turn")
 
     def __init__(self) -> None:
         #: The names of the objects of this execution, by id; None: nothing is tracked.
@@ -81,6 +82,8 @@ class Touched:
         self.aside: Callable[[Resource, bool], None] | None = None
         #: Gives the running task and how many things it has named; None: no task runs.
         self.name_new: Callable[[], tuple[Any, ...] | None] = lambda: None
+        #: Hands the turn of a worker thread over; see `_turns`.
+        self.turn: Callable[..., None] = lambda: None
 
     def begin(self, base: dict[int, Resource], name_new: Callable[[], tuple[Any, ...] | None]) -> None:
         """Begin with an execution."""
@@ -230,6 +233,8 @@ def items_of(thing: Any) -> list[Any]:
 def load(thing: Any, attribute: str) -> Any:
     """Report a load of an attribute."""
     if now.names is not None and kind_of(type(thing)) >= NEUTRAL:
+        if lent.thread and (kind_of(type(thing)) != NEUTRAL or isinstance(thing, type)):
+            now.turn()
         read_attribute(thing, attribute)
     return thing
 
@@ -293,6 +298,8 @@ def read_attribute(thing: Any, attribute: str) -> None:
 def store(thing: Any, attribute: str) -> Any:
     """Report a store, or a deletion, of an attribute."""
     if now.names is not None:
+        if lent.thread:
+            now.turn()
         write_attribute(thing, attribute)
     return thing
 
@@ -417,6 +424,8 @@ def load_cell(cell: Callable[[], Any], value: Any) -> Any:
     """Report a load of a variable that an inner function shares; `cell` is a function of it alone."""
     if now.names is not None:
         report(_cell_name(cell), False)
+        if lent.thread:
+            now.turn()
     return value
 
 
@@ -424,12 +433,16 @@ def store_cell(cell: Callable[[], Any]) -> None:
     """Report that a variable that inner functions share was bound."""
     if now.names is not None:
         report(_cell_name(cell), True)
+        if lent.thread:
+            now.turn()
 
 
 def stored_cell(value: Any, cell: Callable[[], Any]) -> Any:
     """The same, within an expression."""
     if now.names is not None:
         report(_cell_name(cell), True)
+        if lent.thread:
+            now.turn()
     return value
 
 
@@ -463,6 +476,8 @@ def load_global(resource: Resource, value: Any) -> Any:
     """Report a load of a global."""
     if now.names is not None:
         report(resource, False)
+        if lent.thread:
+            now.turn()
     return value
 
 
@@ -470,12 +485,16 @@ def store_global(resource: Resource) -> None:
     """Report that a global was bound."""
     if now.names is not None:
         report(resource, True)
+        if lent.thread:
+            now.turn()
 
 
 def stored_global(value: Any, resource: Resource) -> Any:
     """The same, within an expression."""
     if now.names is not None:
         report(resource, True)
+        if lent.thread:
+            now.turn()
     return value
 
 
@@ -563,8 +582,15 @@ def use(thing: Any, what: str) -> Any:
         what: the operation, one of those `_kinds.dunders_of` knows.
     """
     if now.names is not None and kind_of(type(thing)) != ATOM:
+        if lent.thread and kind_of(type(thing)) != NEUTRAL:
+            now.turn(thing, what)
         _use(thing, what, {}, 0)
     return thing
+
+
+def use_again(thing: Any, what: str) -> None:
+    """Report what an operator reads of `thing`, which it may do in this step."""
+    _use(thing, what, {}, 0)
 
 
 # What looks at what is inside a container.

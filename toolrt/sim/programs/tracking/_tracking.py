@@ -27,6 +27,7 @@ from toolrt.sim.programs.tracking._guard import KeptAside
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 from toolrt.sim.programs.tracking._sources import is_stale, module_of, namespace_of, new_code
 from toolrt.sim.programs.tracking._swapped import SwappedCode
+from toolrt.sim.programs.tracking._turns import take_turn
 
 __all__ = [
     "Track",
@@ -201,10 +202,12 @@ class Tracking(SwappedCode):
                     return await program()
                 if aside is None:
                     _Voucher(scheduler)
+                    scheduler.record.threads_at_accesses = True
                 else:
                     keeps = KeptAside(scheduler)
                     aside(keeps)
                     _touch.now.aside = keeps.note
+                _touch.now.turn = take_turn
                 _touch.now.begin(self._base.names, scheduler.roster.name_thing)
                 try:
                     return await program()

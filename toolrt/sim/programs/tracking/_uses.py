@@ -9,6 +9,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from toolrt.probe import ANYTHING
+from toolrt.sim._trio_internals import lent
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,
@@ -23,6 +24,7 @@ from toolrt.sim.programs.tracking._kinds import (
     function_reports,
     kind_of,
 )
+from toolrt.sim.programs.tracking._locks import HeldLock, is_lock
 from toolrt.sim.programs.tracking._touch import KEYED, born, items_of, name_of, now, report, touch_key, use, whole, wild
 
 __all__ = [
@@ -72,6 +74,8 @@ def augmented(before: Any, value: Any) -> Any:
     if now.names is not None:
         kind = kind_of(type(before))
         if kind == CONTAINER:
+            if lent.thread:
+                now.turn()
             whole(before, True)
             if type(before) in KEYED and isinstance(value, dict):
                 # The keys that it makes.
@@ -88,6 +92,8 @@ def augmented(before: Any, value: Any) -> Any:
 
 def enters(manager: Any) -> Any:
     """Report that a context manager is entered here and left later."""
+    if now.names is not None and is_lock(manager):
+        return HeldLock(manager)
     if now.names is None or _manages(manager, ("__enter__", "__exit__")):
         return manager
     return _ForeignManager(manager)
@@ -230,6 +236,8 @@ def begins(self: Any) -> None:
 
 def binary(name: str, left: Any, right: Any) -> Any:
     """Do an operation between whose operands a checkpoint may lie."""
+    if now.names is not None and lent.thread:
+        now.turn()
     use(left, "arith")
     use(right, "str" if name == "mod" else "arith")
     return result(getattr(operator, name)(left, right))
@@ -246,6 +254,8 @@ def result(value: Any) -> Any:
 def within(container: Any, value: Any) -> Any:
     """Report a look for `value` in `container`, and give that back."""
     if now.names is not None:
+        if lent.thread and kind_of(type(container)) != ATOM:
+            now.turn()
         if type(container) in KEYED:
             use(value, "hash")
             touch_key(container, value, False)
