@@ -54,6 +54,12 @@ Machine.calls Machine.current Machine.lanes Machine.state Reader._calls Reader._
 Runtime._open_batches Settings.open_batches Slots.starved
 """
 
+#: What a batch that is over lets go of (`Machine.let_go`): it is the same nothing in each.
+LET_GO = """
+Admission._host Admission._questions CallRecord.inside LaneRecord.slots Machine.questions Machine.verbs Siblings.cancel
+Siblings.limit
+"""
+
 #: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.
 READS = "StateReads.parts"
 
@@ -98,7 +104,7 @@ _RecordedChannel._texts _Document.published
 """
 
 LISTED = frozenset(
-    " ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, READS, TICKETS, RATES, FILES, SEEN_IN_PART)).split()
+    " ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, LET_GO, READS, TICKETS, RATES, FILES, SEEN_IN_PART)).split()
 )
 
 
