@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,15 +14,20 @@ from toolrt import READ, WRITE, Claim, sim, tool
 from toolrt.testing import check_tool
 
 
-def _bump(shared: Any, **promises: Any) -> Any:
-    @tool(schema=None, name="bump", **promises)
-    async def bump(ctx: Any, name: str = "n") -> str:
-        before = shared[name]
-        await trio.lowlevel.checkpoint()
-        shared[name] = before + 1
-        return "done"
+class Cells:
+    """Cells by name, used as a dict is; without names one cell stands for all."""
 
-    return bump
+    def __init__(self, *names: str) -> None:
+        self._cells = {name: sim.Cell(0, name=f"cell {name}") for name in names or ("all",)}
+
+    def of(self, name: str) -> sim.Cell[int]:
+        return self._cells.get(name) or self._cells["all"]
+
+    def __getitem__(self, name: str) -> int:
+        return self.of(name).get()
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.of(name).set(value)
 
 
 class Box:
@@ -28,164 +35,109 @@ class Box:
 
     n = 0
 
+    def __getitem__(self, name: str) -> int:
+        return self.n
 
-def test_a_safe_tool_that_loses_updates_of_a_watched_dict_is_broken() -> None:
-    """A write of a watched dict is seen, whether the dict belongs to the tool's maker or to the module."""
-    outside = sim.watch({"n": 0}, name="outside")
-    assert "safe" in promises_of(check_tool(_bump(outside, safe=True), [{}]))
-    broken = check_tool(lambda: _bump(sim.watch({"n": 0}, name="users"), safe=True), [{}])
-    assert "safe" in promises_of(broken)
-    assert "users" in str(broken[0])
+    def __setitem__(self, name: str, value: int) -> None:
+        self.n = value
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_watched_objects_and_lists_are_seen(named: bool) -> None:
-    """A safe tool that changes an attribute of a watched object, or appends to a watched list, is broken."""
-    name = {"name": "shared"} if named else {}
-
-    def box() -> Any:
-        watched = sim.watch(Box(), **name)
-
-        @tool(schema=None, safe=True)
-        async def touch(ctx: Any) -> None:
-            before = watched.n
-            await trio.lowlevel.checkpoint()
-            watched.n = before + 1
-
-        return touch
-
-    def items() -> Any:
-        watched = sim.watch([], **name)
-
-        @tool(schema=None, safe=True)
-        async def touch(ctx: Any) -> None:
-            await trio.lowlevel.checkpoint()
-            watched.append("x")
-
-        return touch
-
-    assert "safe" in promises_of(check_tool(box, [{}]))
-    assert "safe" in promises_of(check_tool(items, [{}]))
-
-
-def test_a_safe_tool_that_reads_a_watched_dict_is_kept() -> None:
-    """Looking at shared memory that nothing changes is no broken promise."""
+def counts(make_memory: Callable[[], Any], **promises: Any) -> Callable[[], Any]:
+    """Make a tool that counts under a name, or looks at it, and at another one; its memory is new in each run."""
 
     def make() -> Any:
-        shared = sim.watch({"n": 1}, name="config")
+        memory = make_memory()
 
-        @tool(schema=None, safe=True)
-        async def look(ctx: Any) -> int:
-            await trio.lowlevel.checkpoint()
-            return int(shared["n"])
-
-        return look
-
-    assert check_tool(make, [{}]) == []
-
-
-@pytest.mark.parametrize("claims", [[Claim("total", READ)], [Claim("other", READ)], []])
-def test_a_cell_that_is_written_without_a_write_claim_is_broken(claims: list[Claim]) -> None:
-    """A tool that changes a cell and claims nothing for writing is broken, also where there is no workspace."""
-
-    def make() -> Any:
-        cell = sim.Cell(0, name="total")
-
-        @tool(schema=None, claims=claims)
-        async def add(ctx: Any) -> str:
-            before = cell.get()
-            await trio.lowlevel.checkpoint()
-            cell.set(before + 1)
-            return "added"
-
-        return add
-
-    broken = check_tool(make, [{}])
-    assert "claims" in promises_of(broken)
-    assert "total" in str(broken[0])
-
-
-def test_calls_that_may_overlap_and_touch_one_cell_are_broken() -> None:
-    """WRITE claims by name do not cover a cell that all names share, although every answer is the same."""
-
-    def make() -> Any:
-        cell = sim.Cell(0, name="total")
-
-        @tool(schema=None, claims=lambda input, state: [Claim(("counter", input["name"]), WRITE)])
-        async def add(ctx: Any, name: str) -> str:
-            before = cell.get()
-            await trio.lowlevel.checkpoint()
-            cell.set(before + 1)
-            return "added"
-
-        return add
-
-    broken = check_tool(make, [{"name": "a"}, {"name": "b"}])
-    assert promises_of(broken) == ["claims"]
-    assert "total" in str(broken[0])
-
-
-def test_a_writer_beside_a_reader_is_broken() -> None:
-    """Two inputs must conflict if one writes what the other reads; each alone is kept."""
-
-    def make(covered: bool) -> Any:
-        cells = {name: sim.Cell(0, name=f"cell {name}") for name in "ab"}
-
-        def claims(input: Any, state: Any) -> list[Claim]:
-            found = [Claim(("cell", input["name"]), WRITE)]
-            return [*found, Claim(("cell", input["also"]), READ)] if covered and "also" in input else found
-
-        @tool(schema=None, claims=claims)
-        async def touch(ctx: Any, name: str, also: str = "") -> str:
+        @tool(schema=None, **promises)
+        async def count(ctx: Any, name: str = "n", also: str = "", looks: bool = False) -> str:
+            before = memory[name]
             if also:
-                cells[also].get()
+                memory[also]
             await trio.lowlevel.checkpoint()
-            cells[name].set(1)
-            return "touched"
+            if not looks:
+                memory[name] = before + 1
+            return "counted"
+
+        return count
+
+    return make
+
+
+def by_name(input: Any, state: Any) -> list[Claim]:
+    return [Claim(("counter", input["name"]), WRITE)]
+
+
+def by_name_and_also(input: Any, state: Any) -> list[Claim]:
+    return [*by_name(input, state), *([Claim(("counter", input["also"]), READ)] if "also" in input else [])]
+
+
+def watched(thing: Any, name: str | None = "shared") -> Callable[[], Any]:
+    return lambda: sim.watch(copy.copy(thing), name)
+
+
+BOTH = [{"name": "a"}, {"name": "b"}]
+BESIDE = [{"name": "a"}, {"name": "b", "also": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("made", "inputs", "promise", "word"),
+    [
+        (counts(watched({"n": 0}, "users"), safe=True), [{}], "safe", "users"),
+        (counts(watched({"n": 0}, "outside"), safe=True)(), [{}], "safe", "outside"),
+        (counts(watched(Box()), safe=True), [{}], "safe", "shared"),
+        (counts(watched(Box(), None), safe=True), [{}], "safe", "watched"),
+        *((counts(Cells, claims=claims), [{}], "claims", "cell all") for claims in ([Claim("all", READ)], [])),
+        (counts(Cells, claims=by_name), BOTH, "claims", "cell all"),
+        (counts(lambda: Cells("a", "b"), claims=by_name), BESIDE, "claims", "cell a"),
+        (counts(lambda: {"n": 0}, claims=[Claim("unrelated", READ)]), [{}, {"also": "n"}], "claims", "memory"),
+    ],
+    ids=[
+        "a watched dict",
+        "one of the module's",
+        "a watched object",
+        "one without a name",
+        "a cell that is claimed for reading",
+        "a cell that is not claimed",
+        "one cell for all names",
+        "a writer beside a reader",
+        "two at once, and in sequence",
+    ],
+)
+def test_memory_that_claims_do_not_cover_breaks_a_promise(made: Any, inputs: Any, promise: str, word: str) -> None:
+    """Whether its accesses are seen, or only what two calls at once leave, which two in sequence do not."""
+    broken = check_tool(made, inputs)
+    assert set(promises_of(broken)) == {promise}, broken
+    assert word in str(broken[0])
+
+
+@pytest.mark.parametrize(
+    ("made", "inputs"),
+    [
+        (counts(watched({"n": 1}), safe=True), [{"looks": True}]),
+        (counts(lambda: Cells("a", "b"), claims=by_name_and_also), BESIDE),
+        (counts(lambda: Cells("a", "b"), claims=by_name), BOTH),
+    ],
+    ids=["it only looks", "what it looks at is claimed", "a cell for each name"],
+)
+def test_memory_that_claims_cover_breaks_none(made: Any, inputs: Any) -> None:
+    """Nothing is broken that only looks like it."""
+    assert check_tool(made, inputs) == []
+
+
+def test_watched_list_is_seen() -> None:
+    """A safe tool that appends to it is broken."""
+
+    def make() -> Any:
+        items = sim.watch([])
+
+        @tool(schema=None, safe=True)
+        async def touch(ctx: Any) -> None:
+            await trio.lowlevel.checkpoint()
+            items.append("x")
 
         return touch
 
-    inputs = [{"name": "a"}, {"name": "b", "also": "a"}]
-    assert promises_of(check_tool(lambda: make(False), inputs)) == ["claims"]
-    assert check_tool(lambda: make(True), inputs) == []
-
-
-def test_cells_that_claims_keep_apart_are_kept() -> None:
-    """A tool with a cell for each name, claimed by name, has nothing broken."""
-
-    def make() -> Any:
-        cells = {name: sim.Cell(0, name=f"counter {name}") for name in "ab"}
-
-        @tool(schema=None, claims=lambda input, state: [Claim(("counter", input["name"]), WRITE)])
-        async def add(ctx: Any, name: str) -> int:
-            before = cells[name].get()
-            await trio.lowlevel.checkpoint()
-            cells[name].set(before + 1)
-            return before + 1
-
-        return add
-
-    assert check_tool(make, [{"name": "a"}, {"name": "b"}]) == []
-
-
-def test_two_calls_at_once_are_compared_with_the_same_two_in_sequence() -> None:
-    """What nothing reports is seen where two calls at once leave it otherwise than one after the other."""
-
-    def make() -> Any:
-        totals = {"n": 0}
-
-        @tool(schema=None, claims=[Claim("unrelated", READ)])
-        async def add(ctx: Any, name: str) -> str:
-            before = totals["n"]
-            await trio.lowlevel.checkpoint()
-            totals["n"] = before + 1
-            return "added"
-
-        return add
-
-    broken = check_tool(make, [{"name": "a"}, {"name": "b"}])
-    assert "claims" in promises_of(broken)
-    assert "totals" in str(broken[0])
+    assert "safe" in promises_of(check_tool(make, [{}]))
 
 
 def _credit(*, claimed: bool = False, declared: bool = False) -> Any:
