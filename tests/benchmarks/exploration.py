@@ -172,7 +172,7 @@ TOOLS = [(4, 2), (6, 3), (5, 5), (5, 1)]
 
 HUNTED: list[tuple[str, programs.Made]] = [
     ("needle 5x3", programs.needle(5, 3)),
-    ("uneven 25", programs.uneven(25)),
+    ("uneven 25", programs.uneven()),
     ("reorder 10", programs.reorder(10)),
     ("two stages 6", programs.twostage(6)),
     ("bounded buffer 2p2c", programs.bounded_buffer(2, 2)),

@@ -1,7 +1,8 @@
 """Small programs with known numbers of schedules: what explorers are compared by.
 
-Each function makes a program and the check that tells its bug; a check of None means that the bug is a deadlock or
-an error.  The numbers of schedules are in the tests of the strategies.
+Most are programs of the litmus gallery, here in any size.  Each function makes a program and the check that tells its
+bug; a check of None means that the bug is a deadlock or an error.  The numbers of schedules are in the tests of the
+strategies.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt import Registry, Runtime, ToolCall, sim
+from toolrt.teaching.litmus import LITMUS, _cells, _locks, _spaces
 from toolrt.workspace import MemoryDisk, Workspace
 
 Program = Callable[[], Awaitable[Any]]
@@ -21,92 +23,57 @@ Made = tuple[Program, Callable[[sim.Execution], bool] | None]
 
 def lost_update(tasks: int, rounds: int) -> Made:
     """Tasks that each read a counter, pass a checkpoint and write it: an increment may get lost."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, name="x")
-
-        async def add() -> None:
-            for _ in range(rounds):
-                seen = cell.get()
-                await checkpoint()
-                cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(tasks):
-                nursery.start_soon(add)
-        return cell.get()
-
-    return program, lambda execution: execution.value == tasks * rounds
+    return _cells.lost_update(tasks, rounds), lambda execution: execution.value == tasks * rounds
 
 
 def reorder(tasks: int) -> Made:
     """All tasks but one set a, then b; the last one reads a, then b, and must see both set or neither."""
-
-    async def program() -> tuple[int, int]:
-        a, b = sim.Cell(0, name="a"), sim.Cell(0, name="b")
-        seen = []
-
-        async def set_both() -> None:
-            a.set(1)
-            await checkpoint()
-            b.set(-1)
-
-        async def read_both() -> None:
-            first = a.get()
-            await checkpoint()
-            seen.append((first, b.get()))
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(tasks - 1):
-                nursery.start_soon(set_both)
-            nursery.start_soon(read_both)
-        return seen[0]
-
-    return program, lambda execution: execution.value in ((0, 0), (1, -1))
+    return _spaces._reorder(tasks), lambda execution: execution.value in ((0, 0), (1, -1))
 
 
 def needle(tasks: int, rounds: int) -> Made:
-    """Two of the tasks must strictly take turns for the bug to show; the others only pass checkpoints."""
-
-    async def program() -> tuple[int, ...]:
-        order = sim.Cell[tuple[int, ...]]((), name="order")
-
-        async def step(number: int) -> None:
-            for _ in range(rounds):
-                if number < 2:
-                    order.set((*order.get(), number))
-                await checkpoint()
-
-        async with trio.open_nursery() as nursery:
-            for number in range(tasks):
-                nursery.start_soon(step, number)
-        return order.get()
-
-    return program, lambda execution: execution.value != (0, 1) * rounds
+    """Two of the tasks must strictly take turns for the bug to show."""
+    return _spaces._needle(tasks, rounds), lambda execution: execution.value != "ab" * rounds
 
 
-def uneven(steps: int) -> Made:
-    """A task of one step has to come after the last of a task of many."""
+def uneven() -> Made:
+    """A task of one step has to come after the last of a task of 25."""
+    return LITMUS["uneven_25"].program, lambda execution: execution.value != 25
 
-    async def program() -> int:
-        cell = sim.Cell(0, name="x")
-        seen = []
 
-        async def short() -> None:
-            seen.append(cell.get())
+def bounded_buffer(producers: int, consumers: int) -> Made:
+    """A buffer of one place with one Condition for both "not full" and "not empty": the wrong one may be woken."""
 
-        async def long() -> None:
-            cell.set(1)
-            for _ in range(steps - 1):
-                await checkpoint()
-                cell.set(cell.get() + 1)
+    async def program() -> None:
+        condition = trio.Condition()
+        buffer: list[int] = []
+
+        async def put() -> None:
+            async with condition:
+                while buffer:
+                    await condition.wait()
+                buffer.append(0)
+                condition.notify()
+
+        async def get() -> None:
+            async with condition:
+                while not buffer:
+                    await condition.wait()
+                buffer.pop()
+                condition.notify()
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(short)
-            nursery.start_soon(long)
-        return seen[0]
+            for _ in range(producers):
+                nursery.start_soon(put)
+            for _ in range(consumers):
+                nursery.start_soon(get)
 
-    return program, lambda execution: execution.value != steps
+    return program, None
+
+
+def dining(philosophers: int) -> Made:
+    """Everyone takes the left fork first; when all hold one, nobody eats."""
+    return _locks._dining(philosophers), None
 
 
 def twostage(tasks: int) -> Made:
@@ -142,53 +109,6 @@ def twostage(tasks: int) -> Made:
         return torn
 
     return program, lambda execution: execution.value == []
-
-
-def bounded_buffer(producers: int, consumers: int) -> Made:
-    """A buffer of one place with one Condition for both "not full" and "not empty": the wrong one may be woken."""
-
-    async def program() -> None:
-        condition = trio.Condition()
-        buffer: list[int] = []
-
-        async def put() -> None:
-            async with condition:
-                while buffer:
-                    await condition.wait()
-                buffer.append(0)
-                condition.notify()
-
-        async def get() -> None:
-            async with condition:
-                while not buffer:
-                    await condition.wait()
-                buffer.pop()
-                condition.notify()
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(producers):
-                nursery.start_soon(put)
-            for _ in range(consumers):
-                nursery.start_soon(get)
-
-    return program, None
-
-
-def dining(philosophers: int) -> Made:
-    """Everyone takes the left fork first; when all hold one, nobody eats."""
-
-    async def program() -> None:
-        forks = [trio.Lock() for _ in range(philosophers)]
-
-        async def eat(left: trio.Lock, right: trio.Lock) -> None:
-            async with left, right:
-                pass
-
-        async with trio.open_nursery() as nursery:
-            for index in range(philosophers):
-                nursery.start_soon(eat, forks[index], forks[(index + 1) % philosophers])
-
-    return program, None
 
 
 def unordered_tools(calls: int, files: int) -> Made:

@@ -107,7 +107,7 @@ def test_pct_changes_as_often_as_its_depth_allows(programs) -> None:
 
 def test_pct_measures_tasks_and_steps(programs) -> None:
     """The bound is quoted with the measured numbers, for the executions drawn with them: all but the first."""
-    program, _ = programs.uneven(25)
+    program, _ = programs.uneven()
     report = sim.explore(program, sim.Random(sim.PCT(depth=2, seed=0), 100), _any)
     distinct = report.distinct
     assert report.claim == (
@@ -117,7 +117,7 @@ def test_pct_measures_tasks_and_steps(programs) -> None:
 
 def test_pct_quotes_no_bound_before_it_has_measured(programs) -> None:
     """One execution measures; nothing was drawn with what it found."""
-    program, _ = programs.uneven(25)
+    program, _ = programs.uneven()
     report = sim.explore(program, sim.Random(sim.PCT(depth=2, seed=0), 1), _any)
     assert report.claim == "sampled(n=1, distinct=1)"
 
@@ -135,7 +135,7 @@ def test_pct_does_not_measure_what_was_stopped() -> None:
 
 def test_pct_keeps_its_bound(programs) -> None:
     """A bug of depth 1 that needs one task after another is found about every other time: p >= 1/3 is promised."""
-    program, check = programs.uneven(25)
+    program, check = programs.uneven()
     assert _failing(program, check, sim.PCT(depth=1, seed=0), 400) > 0.4
 
 
@@ -173,7 +173,7 @@ def test_pct_of_a_single_run_knows_no_length(step_limit: int, latest: int) -> No
 
 def test_pct_measures_single_runs_too(programs) -> None:
     """One policy for several runs has what the first ones measured, and is what it is in a sample."""
-    program, _ = programs.uneven(25)
+    program, _ = programs.uneven()
     policy = sim.PCT(depth=2, seed=0)
     assert policy.bound == ""
     sim.run(program, policy)
@@ -186,7 +186,7 @@ def test_pct_measures_single_runs_too(programs) -> None:
 
 def test_urw_of_single_runs_is_uniform_once_it_has_measured(programs) -> None:
     """A single run is a random walk; the fourth of one policy draws the last of 26 orders as often as any other."""
-    program, check = programs.uneven(25)
+    program, check = programs.uneven()
     late = 0
     for seed in range(100):
         policy = sim.URW(seed)
@@ -198,7 +198,7 @@ def test_urw_of_single_runs_is_uniform_once_it_has_measured(programs) -> None:
 
 def test_urw_is_uniform_over_schedules(programs) -> None:
     """The 26 orders of a task of one step and one of 25 come up about equally often; a walk finds the last never."""
-    program, check = programs.uneven(25)
+    program, check = programs.uneven()
     counts: Counter[object] = Counter()
     report = sim.explore(program, sim.Random(sim.URW(seed=0), 2_600), _any)
     counts.update(report.outcomes)
