@@ -59,6 +59,10 @@ os.environ["TOOLRT_STATE_DIR"] = STATE
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+#: So many tests marked `seldom` all run: a person has named them, or what holds them.
+_FEW = 40
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: Any) -> None:
     """Draw the seed of this run, unless one is given; the workers of xdist take that of the run."""
@@ -74,9 +78,13 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Of a test that is marked `drawn`, keep so many cases; those that a person names are few already."""
+    """Of a test that is marked `drawn`, keep so many cases; of those marked `seldom`, a third.
+
+    The seed of the run draws.  Those that a person names are few already, and all run.
+    """
     if os.environ.get("HYPOTHESIS_PROFILE") == "full":
         return
+    seed = getattr(config.option, "hypothesis_seed", None)
     cases: dict[str, list[Any]] = {}
     for item in items:
         if item.get_closest_marker("drawn"):
@@ -84,8 +92,10 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     left_out: set[Any] = set()
     for name, found in cases.items():
         (number,) = found[0].get_closest_marker("drawn").args
-        draw = random.Random(f"{getattr(config.option, 'hypothesis_seed', None)} {name}")
-        left_out |= {*draw.sample(found, max(0, len(found) - number))}
+        left_out |= {*random.Random(f"{seed} {name}").sample(found, max(0, len(found) - number))}
+    seldom = [item for item in items if item.get_closest_marker("seldom") and item not in left_out]
+    if len(seldom) > _FEW:
+        left_out |= {*random.Random(f"{seed} seldom").sample(seldom, len(seldom) * 2 // 3)}
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=sorted(left_out, key=lambda item: item.nodeid))

@@ -256,6 +256,7 @@ def test_a_request_handler_of_starlette_runs_batches() -> None:
     assert printed == "{'quick'}\n"
 
 
+@pytest.mark.seldom
 def test_pytest_asyncio_runs_tests_with_guests(tmp_path: object) -> None:
     """Each test has a loop of its own, and a Trio test between them runs."""
     pytest.importorskip("pytest_asyncio", reason="pytest-asyncio is not installed")

@@ -43,6 +43,7 @@ def failure(toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: 
     return path
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_explore_passes_on_the_example(toolrt: Any, response: Path, shop: Path) -> None:
     """All laws hold on a hundred schedules, and all end alike."""
@@ -89,6 +90,7 @@ def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Pat
     assert shown(7) == shown(7)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_explore_with_jobs_shows_the_same(
@@ -108,6 +110,7 @@ def test_explore_with_jobs_shows_the_same(
     assert shown(2) == one
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path, shop: Path) -> None:
@@ -254,6 +257,7 @@ def test_replay_of_a_schedule_that_keeps_all_laws_passes(
     assert "a law was broken" in ended.out
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_laws_catches_every_mutant(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 0; the table as JSON has a row for each mutant: of all laws in the full run, else of one.
@@ -282,6 +286,7 @@ def test_laws_exits_1_when_a_mutant_survives(toolrt: Any, monkeypatch: pytest.Mo
     assert "answered_once does not catch answers twice" in ended.out
 
 
+@pytest.mark.seldom
 def test_laws_in_every_trace(toolrt: Any) -> None:
     """Exit 0; every batch of one call, each of its traces once."""
     ended = toolrt("laws", "--strategy", "dpor", "--calls", 1, "--json")
@@ -290,6 +295,7 @@ def test_laws_in_every_trace(toolrt: Any) -> None:
     assert "PASS: all laws hold" in toolrt("laws", "--strategy", "dpor", "--calls", 1).out
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_laws_in_every_trace_are_shared_out_and_gone_on_with(toolrt: Any, tmp_path: Path) -> None:
@@ -409,6 +415,7 @@ def test_cancel_may_come_before_the_last_call_makes_a_file(
     assert "not_started" in ended.out
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("options", "claim", "ends"),
     [

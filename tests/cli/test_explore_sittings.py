@@ -31,6 +31,7 @@ def outcomes(document: dict[str, Any]) -> dict[str, int]:
     return {one["ending"]: one["count"] for one in document["outcomes"]}
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -57,6 +57,7 @@ def test_litmus_shows_a_program_without_a_bug(toolrt: Any) -> None:
     assert "goes wrong:" not in ended.out
 
 
+@pytest.mark.seldom
 def test_litmus_says_how_the_outcomes_of_a_sample_are_known(toolrt: Any) -> None:
     """A program that is not run under every schedule says why its outcomes are all there are."""
     ended = toolrt("litmus", "two_stages_6")
@@ -136,6 +137,7 @@ def test_litmus_writes_a_site(toolrt: Any, tmp_path: Any, monkeypatch: pytest.Mo
     assert "toolrt.Gallery" in (tmp_path / "site" / "index.html").read_text()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_litmus_writes_the_bug_as_a_program_without_toolrt(
     toolrt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

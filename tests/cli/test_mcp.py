@@ -98,6 +98,7 @@ def test_run_rules_speak_of_tools_without_paths(
     assert ended.code == code, ended
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_interrupted_run_leaves_no_server(shop: Path, written: Callable[..., Path], tmp_path: Path) -> None:
     """Ctrl-C while a call of a server runs: its result is printed, and the server is gone when the command is."""

@@ -60,6 +60,7 @@ def test_page_says_what_a_replay_needs(toolrt: Any, tmp_path: Path, name: str, m
     assert str(eval(rows["Run it again"], {"sim": sim, "LITMUS": LITMUS}).value) == rows["Value"]
 
 
+@pytest.mark.seldom
 def test_explore_page_names_the_law_and_the_replay_command(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_deny_outranks_allow(toolrt: Any, two: Path, place: Path) -> None:
     assert outcomes(ended.out) == ["ok", "denied"]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("given", "expected"),
@@ -83,6 +84,7 @@ def test_allow_asks_about_all_else(toolrt: Any, two: Path, place: Path) -> None:
     assert "src/a?" not in ended.err
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_a_response_on_standard_input_leaves_nobody_to_ask(toolrt: Any, two: Path, place: Path) -> None:
     """The response is not taken for answers."""

@@ -65,6 +65,7 @@ def test_refactor_is_undone_to_the_last_byte(
     assert tree(shop) == before
 
 
+@pytest.mark.seldom
 def test_refactor_ends_one_way_under_every_schedule(toolrt: Any, refactor: Path, shop: Path) -> None:
     """All laws hold, and there is one ending."""
     ended = toolrt("explore", refactor, "--workspace", shop, "--executions", 60, "--json")

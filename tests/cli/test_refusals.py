@@ -130,6 +130,7 @@ def test_workspace_that_may_not_be_listed_is_refused(
     assert code == 2
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_unreadable_things_are_refused_for_an_unprivileged_user(tmp_path: Path, response: Path) -> None:

@@ -145,6 +145,7 @@ def test_run_dry_run_keeps_equal_calls_apart(toolrt: Any, shop: Path, written: C
     assert [(call["call_index"], call["waits_for"]) for call in plan["lanes"][0]["calls"]] == [(0, []), (1, [0])]
 
 
+@pytest.mark.seldom
 def test_run_takes_10000_calls(toolrt: Any, tmp_path: Path, written: Callable[..., Path]) -> None:
     """Every one is answered."""
     root = tmp_path / "empty"

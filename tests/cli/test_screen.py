@@ -74,6 +74,7 @@ def test_other_commands_on_a_narrow_terminal_keep_to_its_width(
     assert max(len(line.split("\r")[-1]) for line in lines) <= 40
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_laws_on_a_narrow_terminal_are_a_list(response: Path) -> None:
     """The table needs over 90 columns; in 40 each mutant has its own lines."""

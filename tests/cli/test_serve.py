@@ -75,6 +75,7 @@ def test_ten_raw_lines_edit_one_file_in_their_order(tmp_path: Path) -> None:
     assert hints["run_command"]["openWorldHint"] is True
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_an_interrupt_ends_what_runs_and_the_server(tmp_path: Path) -> None:
     """SIGTERM as well, with its own exit code; the command that ran is gone."""
@@ -197,6 +198,7 @@ def ran(path: Path, command: bytes, directory: Path) -> bool:
         return False
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_only_what_reads_is_offered_where_asked(tmp_path: Path) -> None:
     """And no command without a shell; standard input may be a file, too."""

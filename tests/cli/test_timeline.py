@@ -135,6 +135,7 @@ def test_explore_writes_a_page(toolrt: Any, response: Path, shop: Path, tmp_path
     assert refused.code == 2
 
 
+@pytest.mark.seldom
 def test_explore_writes_the_failure_beside_what_passes(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

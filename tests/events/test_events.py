@@ -16,6 +16,7 @@ from toolrt.testing import Mix, simulate, tool_mixes
 from toolrt.trace import recording
 
 
+@pytest.mark.seldom
 @settings(max_examples=60)
 @given(mix=tool_mixes(cancel=True) | tool_mixes())
 def test_events_of_real_batches_are_records(mix: Mix) -> None:

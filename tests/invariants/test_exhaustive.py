@@ -44,6 +44,7 @@ def test_dimensions_add_to_the_batches() -> None:
         all_batches(1, dimensions=["weather"])
 
 
+@pytest.mark.seldom
 def test_laws_hold_where_one_call_is_cancelled_times_out_or_stops() -> None:
     """All traces of the batches that the dimensions add."""
     plain = len(list(all_batches(1)))
@@ -52,6 +53,7 @@ def test_laws_hold_where_one_call_is_cancelled_times_out_or_stops() -> None:
     assert found.batches == 8
 
 
+@pytest.mark.seldom
 def test_every_call_of_a_cancelled_batch_is_answered() -> None:
     """In every trace; and where the reader of a batch that is cancelled from inside is told nothing, law 1 says so."""
     cancelled = [mix for mix in all_batches(2, dimensions=["cancels"]) if mix.cancel_after is not None]
@@ -74,6 +76,7 @@ def test_laws_hold_in_every_trace_of_one_call() -> None:
     assert json.loads(json.dumps(found.to_json()))["ok"]
 
 
+@pytest.mark.seldom
 def test_laws_hold_in_every_trace_of_two_calls_of_some_kinds() -> None:
     """Calls that conflict, that are alone, and that stop the batch."""
     kinds = [KINDS[name] for name in ("reads a cell", "writes the cell", "alone", "fails and stops")]
@@ -131,6 +134,7 @@ STOPS = Scripted([Fail("broken")], says="safe", stops=True)
 OVERWRITES = Scripted([SeeState("x"), OverwriteState("x", "b")], says="safe")
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     "mix",
     [
@@ -169,6 +173,7 @@ def test_merge_of_modifiers_that_ran_before_orders_few_steps() -> None:
     assert report.claim == "exhaustive(traces=4)"
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_batches_are_shared_out(jobs: int) -> None:
     """What several processes show is what one shows, group by group."""
@@ -184,6 +189,7 @@ def test_batches_are_shared_out(jobs: int) -> None:
     assert str(told[-1]).startswith("9 of 9 batches, ")
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_what_a_worker_finds_broken_is_shown_here() -> None:
     """An alarm is run again by whoever asked, and names law, batch and schedule."""
@@ -194,6 +200,7 @@ def test_what_a_worker_finds_broken_is_shown_here() -> None:
     assert shared == alone
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_a_search_is_gone_on_with(tmp_path: Path) -> None:
     """What was done before Ctrl-C is not done again, and the sum is that of one sitting."""
@@ -269,6 +276,7 @@ def test_a_file_needs_its_directory(tmp_path: Path) -> None:
         exhaust(FEW, checkpoint=tmp_path / "none" / "laws.json")
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_batches_of_a_worker_that_dies_are_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked does them."""

@@ -23,6 +23,7 @@ def whole() -> Table:
     return table(executions=12 if FULL else 3)
 
 
+@pytest.mark.drawn(19)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught_by_its_law(whole: Table, name: str) -> None:
     """The law that a mutant names trips on it."""
@@ -135,6 +136,7 @@ def test_patching_ends_with_its_block() -> None:
     assert ClaimTable.take is before
 
 
+@pytest.mark.seldom
 def test_failing_example_prints_mix_schedule_and_sentence() -> None:
     """What a failing property prints can be pasted back, and is as small as it gets."""
     mutant = MUTANTS["files are not ordered"]

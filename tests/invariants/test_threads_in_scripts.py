@@ -85,6 +85,7 @@ def test_outside_of_the_simulator_it_is_a_thread_as_well(monkeypatch: pytest.Mon
     assert names[0] != threading.main_thread().name
 
 
+@pytest.mark.seldom
 def test_all_interleavings_of_a_thread_and_a_task_are_explored() -> None:
     """A thread is an actor, so the laws hold in every trace of it and of the call beside it."""
     beside = Scripted([Say("beside")], says="safe")

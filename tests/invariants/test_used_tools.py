@@ -74,6 +74,7 @@ def test_such_a_call_does_nothing_else(wrong: Any) -> None:
         wrong(UseTool("read_file", {"path": "a.txt"}))
 
 
+@pytest.mark.seldom
 def test_random_mixes_use_tools() -> None:
     """Some of six hundred have such calls, beside calls that are scripted."""
     # What a seed draws depends on the constants of all modules that are loaded; half of the samples of fifty have none.

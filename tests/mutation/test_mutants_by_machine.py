@@ -33,6 +33,7 @@ def _one_of(module: str, start: str) -> CodeMutant:
     return next(one for one in mutants_of(module) if one.function.startswith(start))
 
 
+@pytest.mark.seldom
 def test_mutant_by_machine_is_applied_and_taken_back() -> None:
     """The function runs the mutant's code inside the block, and its own behind it."""
     mutant = _one_of("toolrt.order._slots", "Slots.hand_out")
@@ -49,6 +50,7 @@ def test_every_mutant_has_a_name_of_its_own() -> None:
     assert names == [one.name for one in mutants_of("toolrt.order._slots")]
 
 
+@pytest.mark.seldom
 def test_sample_of_mutants_by_machine_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each mutant is judged in a process of its own, by the properties that run its function."""
     monkeypatch.setattr(run, "_PATIENCE", 2)
@@ -59,6 +61,7 @@ def test_sample_of_mutants_by_machine_is_killed(monkeypatch: pytest.MonkeyPatch)
     assert answers.count(None) <= 1
 
 
+@pytest.mark.seldom
 def test_mutant_that_never_ends_is_killed(judges: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop without a checkpoint costs its process, not this one."""
     monkeypatch.setattr(run, "_PATIENCE", 1)

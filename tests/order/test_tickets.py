@@ -14,6 +14,7 @@ from toolrt.order import ClaimTable, enter_tables, leave_tables, next_batch
 CLEAN = {"groups": 0, "waiting": 0, "ghosts": 0, "nodes": 0}
 
 
+@pytest.mark.seldom
 @settings(max_examples=4 * settings.default.max_examples)
 @given(choices=choices(300))
 def test_tickets_wait_for_earlier_conflicts_and_nothing_else(choices: Choices) -> None:

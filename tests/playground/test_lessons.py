@@ -33,6 +33,7 @@ def _run(session: PlaygroundSession, source: str, **more: Any) -> dict[str, Any]
     return found
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("number", _RUN)
 def test_each_cell_of_a_lesson_runs(number: str) -> None:
     """None goes wrong; each lesson asks for a guess, and ends with an exercise that has no answer yet."""

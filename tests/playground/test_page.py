@@ -101,6 +101,7 @@ def _explore(tab: Any) -> str:
     return str(tab.locator("#verdict").text_content())
 
 
+@pytest.mark.seldom
 def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: Path) -> None:
     """The failing schedule shows values; a repair and the lock pass exhaustively; a fresh page has it from the link."""
     tab = opened()
@@ -284,6 +285,7 @@ def test_page_opens_without_a_network_after_the_first_time(opened: Opened) -> No
     assert _explore(tab).startswith("FAIL: exhaustive(")
 
 
+@pytest.mark.seldom
 def test_site_is_not_written_over_another(packages: Path, tmp_path: Path) -> None:
     """A folder with an index of its own is left alone; one without packages names what to run."""
     (tmp_path / "index.html").write_text("mine", encoding="utf-8")

@@ -28,6 +28,7 @@ def _answer(session: PlaygroundSession, **question: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.seldom
 def test_programs_of_the_gallery_stand_alone() -> None:
     """More than a hundred do, and each text runs and comes out as its program is stated to."""
     gallery = [one for one in _POINTS.values() if one.group.startswith("litmus")]
@@ -156,6 +157,7 @@ def test_pages_of_the_explorer_offer_what_can_be_tried() -> None:
     assert {"tutorial/01-first-batch.md", "explanation/simulator.md", "explanation/network.md", *_SEEN} <= set(names)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "source"),
     [one for number, one in enumerate(_examples()) if _profile.FULL or one[0] in _SEEN or number % 8 == 0],

@@ -35,6 +35,7 @@ def _chosen() -> list[str]:
     return [*small[:: max(1, len(small) // 40)][:40], *_SOCKETS]
 
 
+@pytest.mark.seldom
 def test_litmus_programs_give_what_they_give_on_cpython(in_browser: InBrowser) -> None:
     """Verdicts, outcomes with their counts, executions, classes and claims."""
     chosen = _chosen()
@@ -111,6 +112,7 @@ print(json.dumps(said))
 """
 
 
+@pytest.mark.seldom
 def test_io_threads_and_processes_are_refused_in_words(in_browser: InBrowser) -> None:
     """A program that needs them is told what is missing; sleeps and batches of sync callers work."""
     said = json.loads(in_browser(_REFUSALS))

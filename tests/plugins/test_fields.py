@@ -129,6 +129,7 @@ def looked() -> dict[str | None, Any]:
     return dict(zip([None, *EXTRAS], map(json.loads, done.stdout.splitlines()), strict=True))
 
 
+@pytest.mark.seldom
 def test_all_fourteen_fields_are_there_with_every_extra() -> None:
     """Nothing is refused, and each field has its value."""
     found = looked()[None]

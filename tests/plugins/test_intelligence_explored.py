@@ -312,6 +312,7 @@ def held_against(expected: list[Any], told: list[tuple[str, str]], execution: si
     assert heard == [told] * len(heard)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("answers", ["asked", "published"])
 @pytest.mark.parametrize("reads", ["file", "workspace"])
@@ -350,6 +351,7 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_variant_is_caught(variant: Callable[[], AbstractContextManager[Any]]) -> None:
     """The race that a rule removes, put back: some schedule shows it."""

@@ -205,6 +205,7 @@ def twin_program(checkout: Path) -> Callable[[], Any]:
     return program
 
 
+@pytest.mark.seldom
 def test_every_field_at_once_ends_the_same_under_every_schedule(checkout: Path) -> None:
     """One ending, all laws, nothing left; and it is the one that the fields' rules say."""
     program = twin_program(checkout)
@@ -249,6 +250,7 @@ def _expected(ending: Ending) -> None:
     assert ending.undone
 
 
+@pytest.mark.seldom
 @pytest.mark.skipif(shutil.which("bash") is None or os.name != "posix", reason="there is no bash to run")
 def test_every_field_at_once_on_the_real_checkout(checkout: Path, tmp_path: Path) -> None:
     """Real files, real commands and a real MCP server give what the twin gave; telemetry and trace are whole."""
@@ -272,6 +274,7 @@ def test_every_field_at_once_on_the_real_checkout(checkout: Path, tmp_path: Path
     assert (ending.files, ending.state, ending.heard) == (twin.files, twin.state, twin.heard)
 
 
+@pytest.mark.seldom
 @pytest.mark.skipif(shutil.which("bash") is None or os.name != "posix", reason="there is no bash to run")
 def test_every_option_of_toolrt_run_at_once(checkout: Path, tmp_path: Path) -> None:
     """The command line gives the same answers for the calls whose tools it has, and writes trace and telemetry.

@@ -394,6 +394,7 @@ def first_decides(program: Callable[[], Any], executions: int) -> set[str]:
     return found
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("limit", [1, 2, None])
 @pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.parallel, toolrt.by_safety])
 def test_final_values_do_not_depend_on_the_schedule(limit: int | None, lanes: toolrt.LanePolicy) -> None:
@@ -415,6 +416,7 @@ def test_final_values_of_language_servers_do_not_depend_on_the_schedule(limit: i
     assert first_decides(program_with_servers(None, limit), EACH) == set()
 
 
+@pytest.mark.seldom
 def test_a_runtime_in_which_the_first_decides_is_noticed() -> None:
     """Where claims on files are not taken, files and their versions depend on the schedule."""
     with MUTANTS["files are not ordered"].apply():

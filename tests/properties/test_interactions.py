@@ -35,6 +35,7 @@ def test_batch_of_its_own_shows_it(mutant: Mutant) -> None:
     assert mutant.law in broken
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_random_batches_find_all_of_them() -> None:
     """Within 3,000; those that take longest in the full run only.  docs/explanation/mutation.md has five seeds."""

@@ -65,6 +65,7 @@ def of_the_copy(steps: Steps) -> str:
     return "accepted" if refusal is None else refusal.theorem
 
 
+@pytest.mark.seldom
 @settings(max_examples=100)  # in every profile: the relation in Python has more of them, in test_proof.py
 @given(mix=testing.tool_mixes(), schedule=testing.schedules())
 def test_both_accept_the_traces_of_the_runtime(judge: Judge, mix: Mix, schedule: list[int]) -> None:
@@ -85,6 +86,7 @@ def test_both_refuse_a_wrong_runtime_for_the_same_theorem(judge: Judge, name: st
     assert BROKEN[name] in found
 
 
+@pytest.mark.seldom
 @settings(max_examples=25)  # in every profile: each example is some hundred traces
 @given(mix=testing.tool_mixes(), schedule=testing.schedules())
 def test_both_judge_a_changed_trace_alike(judge: Judge, mix: Mix, schedule: list[int]) -> None:
@@ -107,6 +109,7 @@ def changed_once(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
         yield tuple(swapped)
 
 
+@pytest.mark.seldom
 @settings(max_examples=50)  # in every profile: each example is a hundred traces
 @given(mix=testing.tool_mixes(), schedule=testing.schedules(), seed=st.integers(0, 2**32))
 def test_both_judge_other_orders_alike(judge: Judge, mix: Mix, schedule: list[int], seed: int) -> None:

@@ -99,6 +99,7 @@ def _program(batches: Any) -> Any:
     return main
 
 
+@pytest.mark.seldom
 @settings(max_examples=2 * settings.default.max_examples)
 @given(batches=BATCHES, seed=st.integers(0, 2**16))
 def test_undeclared_is_alone_within_its_owner_and_claims_order_all(batches: Any, seed: int) -> None:

@@ -22,6 +22,7 @@ def test_workload_keeps_all_laws_under_portfolio(mix: Mix) -> None:
     assert report.verdict is sim.PASS, report.failures[0].explain()
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @given(mix=testing.tool_mixes())
 def test_mixes_keep_all_laws_under_portfolio(mix: Mix) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,3 +35,27 @@ def test_same_seed_draws_the_same() -> None:
     drawn.clear()
     draw()
     assert drawn == first
+
+
+def test_seldom_tests_are_drawn_by_the_seed_and_run_where_they_are_few(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A third of them is in a reduced run, another third with another seed; all are where there are few, or in full."""
+    conftest = next(each for each in pytestconfig.pluginmanager.get_plugins() if hasattr(each, "_FEW"))
+    monkeypatch.setenv("HYPOTHESIS_PROFILE", "ci")
+
+    def kept(number: int, seed: str) -> list[str]:
+        def marker(name: str) -> object:
+            return name if name == "seldom" else None
+
+        items: list[Any] = [Mock(nodeid=f"t::{at}", get_closest_marker=marker) for at in range(number)]
+        hook = SimpleNamespace(pytest_deselected=lambda items: None)
+        config = SimpleNamespace(option=SimpleNamespace(hypothesis_seed=seed), hook=hook)
+        conftest.pytest_collection_modifyitems(config, items)
+        return [item.nodeid for item in items]
+
+    assert len(kept(90, "1")) == 30
+    assert kept(90, "1") == kept(90, "1") != kept(90, "2")
+    assert len(kept(conftest._FEW, "1")) == conftest._FEW
+    monkeypatch.setenv("HYPOTHESIS_PROFILE", "full")
+    assert len(kept(90, "1")) == 90

@@ -114,6 +114,7 @@ def test_the_proof_assumes_nothing(path: Path) -> None:
         assert re.search(rf"^Theorem {theorem}\b", text, re.MULTILINE)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed: apt-get install coq")
 def test_coq_accepts_the_proof(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ EVERY = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_random_mixes_reach_the_rows_of_the_machines() -> None:
     """A fixed sample goes through every row but those that are named above, and through some of the rare ones.

@@ -40,6 +40,7 @@ def _bytes_of_a_process(hash_seed: str) -> bytes:
     return done.stdout
 
 
+@pytest.mark.seldom
 def test_same_schedule_same_trace_in_two_processes() -> None:
     """Two processes with two hash seeds give the same bytes for every workload, and for a program that speaks TLS."""
     first, second = _bytes_of_a_process("0"), _bytes_of_a_process("1")

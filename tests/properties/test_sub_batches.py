@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ def opens(mix: Mix) -> bool:
     return any(call.sub_batches for call in mix.calls)
 
 
+@pytest.mark.seldom
 @given(mix=(tool_mixes(cancel=True) | tool_mixes()).filter(opens), schedule=schedules())
 def test_laws_hold_inside_calls(mix: Mix, schedule: list[int]) -> None:
     """Under a schedule that Hypothesis draws, and shrinks."""
@@ -23,6 +25,7 @@ def test_laws_hold_inside_calls(mix: Mix, schedule: list[int]) -> None:
     assert execution.error is None, execution.error
 
 
+@pytest.mark.seldom
 @given(mix=tool_mixes(max_calls=3).filter(opens), seed=st.integers(0, 2**16))
 def test_laws_hold_inside_calls_that_are_cancelled_anywhere(mix: Mix, seed: int) -> None:
     """With a cancel before any step, among many schedules of each mix."""

@@ -26,12 +26,14 @@ from toolrt.model import SILENT
 from toolrt.testing import schedules
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", RULES)
 def test_rule_holds_under_every_schedule(name: str) -> None:
     """The field's rule holds."""
     RULES[name]()
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_rule_catches_the_race_it_removes(name: str) -> None:
     """The rule does not hold for the broken variant, and says what is wrong with it."""
@@ -52,6 +54,7 @@ def test_events_keep_law_8_under_every_schedule(
     event_order(batch_of, schedule, slow)
 
 
+@pytest.mark.seldom
 @given(
     reads=st.lists(st.tuples(st.sampled_from(sorted(SIZES)), st.just({})), min_size=1, max_size=6),
     budget=st.sampled_from([None, 0, 9_999, 20_000, 40_000, 90_000]),

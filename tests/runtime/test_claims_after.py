@@ -257,6 +257,7 @@ def test_later_calls_wait_until_the_claims_are_known() -> None:
     assert content == "write account/carol"
 
 
+@pytest.mark.seldom
 def test_two_batches_with_dependent_calls_never_deadlock() -> None:
     """Batches of two runtimes on one table, each with a dependent call behind a change, end under every schedule."""
 
@@ -512,6 +513,7 @@ def test_a_looked_at_function_that_raises_waits_for_everything() -> None:
     assert sim.run(program(calls, make=Broken)).value[0][2][1] == 1
 
 
+@pytest.mark.seldom
 def test_calls_that_come_while_claims_are_unknown_join_behind() -> None:
     """A call that is submitted while the lane stands still is let in when the claims are known."""
 

@@ -150,6 +150,7 @@ SCENARIOS: dict[str, tuple[Callable[[Runtime], Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 def test_interrupt_at_any_instruction_leaves_nothing(name: str) -> None:
     """After each the table is empty, and the next batch on it answers as if there had been none."""

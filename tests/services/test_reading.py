@@ -372,6 +372,7 @@ _QUOTED = st.lists(
 ).map("".join)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @NO_SHELL
 @_SETTINGS

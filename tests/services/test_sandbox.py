@@ -78,6 +78,7 @@ def _went_well(answer: Answer, escapes: str, sandbox: services.Sandbox | bool) -
     return set(names)
 
 
+@pytest.mark.seldom
 def test_nothing_gets_out_of_a_sandbox(answer: Answer, escapes: str) -> None:
     """No name, link, descriptor, process, signal or socket leads out."""
     assert _went_well(answer, escapes, True) == set()
@@ -88,6 +89,7 @@ def test_every_try_gets_out_without_a_sandbox(answer: Answer, escapes: str) -> N
     assert _went_well(answer, escapes, False) >= set(_escapes.TRIES) - ALLOWED
 
 
+@pytest.mark.seldom
 def test_network_can_be_left_open(answer: Answer, escapes: str) -> None:
     """Then nothing but the network is reached."""
     assert _went_well(answer, escapes, services.Sandbox(network=True)) == NETWORK

@@ -278,6 +278,7 @@ async def names_by_address() -> int:
 _NEW = itertools.count()
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("strategy", [sim.DPOR(), sim.DPOR(samples=0)], ids=repr)
 def test_reduction_of_what_is_not_controlled_ends(strategy: sim.Strategy) -> None:
     """The tree of what is to be tried grows with each execution; the verdict says what was not controlled."""

@@ -24,6 +24,7 @@ def _any(execution: sim.Execution) -> bool:
 # ---------------------------------------------------------------------- the clock
 
 
+@pytest.mark.seldom
 def test_clock_that_waits_for_idleness_never_cuts_busy_work() -> None:
     """Without an explored clock no time passes while anything can run."""
     assert set(sim.explore(timed, sim.Exhaustive()).outcomes) == {(3, False, 0.0)}

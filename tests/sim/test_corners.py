@@ -40,6 +40,7 @@ def _programs() -> st.SearchStrategy[Any]:
     return st.lists(st.tuples(st.sampled_from([None, None, 0, 1]), task), min_size=2, max_size=3).map(tuple)
 
 
+@pytest.mark.seldom
 @settings(max_examples=500 if FULL else 8)
 @given(_programs(), st.integers(0, 99))
 def test_random_branches_reduce_generated_programs_alike(spec: Any, seed: int) -> None:

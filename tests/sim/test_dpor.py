@@ -110,6 +110,7 @@ _SPECS = st.lists(
 ).map(tuple)
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @settings(max_examples=1_000 if FULL else 20)
 @given(spec=_SPECS, declared=st.booleans())

@@ -398,6 +398,7 @@ _ACTORS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @settings(max_examples=1_000 if FULL else 20, suppress_health_check=[HealthCheck.too_slow])
 @given(spec=_SPECS, declared=st.booleans(), actors=_ACTORS)

@@ -48,6 +48,7 @@ def test_threads_take_what_no_process_could() -> None:
         assert list(sim.explore(program, sim.Exhaustive(), jobs=executor).outcomes) == [lock]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_processes_show_what_one_process_shows() -> None:
     """The same executor serves one exploration after the other, reduced or not, and is still the caller's."""
@@ -91,6 +92,7 @@ def test_large_program_is_sent_where_it_is_asked_for(monkeypatch: pytest.MonkeyP
     assert shown(report) == shown(sim.explore(arrivals, sim.Portfolio(20), fine))
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_sittings_on_an_executor_end_as_one_sitting(tmp_path: Path) -> None:
     """A checkpoint is gone on with, and progress is reported."""

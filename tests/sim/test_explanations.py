@@ -105,6 +105,7 @@ def test_steps_have_values_and_lines_and_those_that_decide_are_marked() -> None:
     assert re.fullmatch(r"\* 1 main\.0 add\n>2 main\.1 add\n\* 3 main\.1 add\n\* 4 main\.0 add\n5 main", marks), marks
 
 
+@pytest.mark.seldom
 def test_race_on_a_primitive_of_trio_has_the_lines_of_the_program() -> None:
     """Frames of Trio's and of the simulator's are passed over; a lock has the name that the program gave it."""
     text = _explained(philosophers)
@@ -263,6 +264,7 @@ def test_step_that_touched_nothing_shows_where_it_ran() -> None:
     assert rows[-1][2].startswith("raises AssertionError")
 
 
+@pytest.mark.seldom
 def test_deadlock_shows_who_waits_for_whom() -> None:
     """Each task points at those it waits for, and the circle is named."""
     text = _explained(philosophers)
@@ -398,6 +400,7 @@ def test_explanation_cuts_a_step_of_many_accesses() -> None:
     assert max(map(len, text.splitlines())) <= 160
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("columns", [60, 80, 200])
 @pytest.mark.parametrize("name", ["lost_update_3x2", "dining_3", "lost_wakeup", "cleanup", "overdraw", "stolen_wakeup"])
 def test_first_screen_has_twenty_lines_of_the_terminal_width(
@@ -416,6 +419,7 @@ def test_first_screen_has_twenty_lines_of_the_terminal_width(
     assert again.startswith("    sim.replay(")
 
 
+@pytest.mark.seldom
 def test_long_schedule_shows_the_steps_that_the_failure_depends_on() -> None:
     """Those of the race with the steps that they depend on; the others are counted, with the tasks that took them."""
 

@@ -302,6 +302,7 @@ def _leaves(error: BaseException | None) -> set[type]:
     return {type(error)}
 
 
+@pytest.mark.seldom
 def test_minimal_keeps_the_kind_of_error_inside_a_group() -> None:
     """Two bugs that both end in an exception group are told apart by what is in it."""
 

@@ -206,6 +206,7 @@ async def _chunks() -> str:
     return " ".join(got)
 
 
+@pytest.mark.seldom
 def test_memory_stream_has_no_chunks() -> None:
     """A stream keeps bytes in order, and nobody's boundaries: who counts on chunks has a schedule that breaks it."""
     seen(_chunks, right={"a b", "ab"})
@@ -228,6 +229,7 @@ async def _closed_under_the_receiver() -> str:
     return said[0]
 
 
+@pytest.mark.seldom
 def test_memory_stream_receiver_never_hangs() -> None:
     """A receiver whose stream is closed gets data or an error."""
     seen(_closed_under_the_receiver, right={"data", "closed"}, wrong={"BrokenResourceError"})
@@ -280,6 +282,7 @@ async def _anyio_condition() -> str:
     return "the other is through"
 
 
+@pytest.mark.seldom
 def test_anyio_condition_passes_a_notification_on() -> None:
     """Issue 1075 is mended: a waiter that is cancelled as it is notified wakes the next (trio.Condition does not)."""
     seen(_anyio_condition, right={"the other is through"})

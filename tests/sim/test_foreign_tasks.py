@@ -111,6 +111,7 @@ def test_endless_strangers_do_not_reach_the_next_execution(start) -> None:
     assert len(set(ran)) == 1
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
 def test_unwinding_is_bounded_while_strangers_go_on(start) -> None:
     """A program that never stops cleaning up is ended by force, strangers or not, and the next one runs."""

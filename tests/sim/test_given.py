@@ -185,6 +185,7 @@ def test_atomic_lines_that_end_before_a_wait_are_left_there(strategy: Any) -> No
     assert sim.explore(wakes_too_early, strategy, track=[__name__], given=[look | tell]).verdict is sim.PASS
 
 
+@pytest.mark.seldom
 def test_regions_are_of_async_functions_and_of_what_runs_beside_others() -> None:
     """A function that awaits nothing cannot take a lock: its caller does; what is set up before is left out."""
     failure = sim.explore(wakes_too_early, sim.DPOR(), track=[__name__]).failures[0]
@@ -367,6 +368,7 @@ def test_dpor_and_exhaustive_agree_on_ordered_locks(program: Callable[[], Any]) 
     assert reduced.executions < every.executions
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("program", [counter, reads_early, hands_over])
 def test_dpor_and_exhaustive_agree_in_such_a_world(program: Callable[[], Any]) -> None:
     """Every region of two lines: the same outcomes and the same verdict."""

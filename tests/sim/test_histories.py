@@ -22,6 +22,7 @@ def test_right_object_is_linearizable(name: str) -> None:
     assert report.verdict is sim.PASS, report.failures[0].explain()
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("strategy", [_SAMPLE, sim.DPOR()], ids=["sample", "DPOR"])
 def test_planted_bug_is_found(name: str, strategy: sim.Strategy) -> None:

@@ -128,6 +128,7 @@ def test_context_variables_do_not_leak() -> None:
     assert _twenty(program).outcomes == {0: 20}
 
 
+@pytest.mark.seldom
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_task_that_swallows_all_is_ended_by_force() -> None:
     """Not even GeneratorExit ends it; the next execution does not see it."""

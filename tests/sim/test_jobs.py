@@ -36,6 +36,7 @@ def test_jobs_show_what_one_job_shows(programs, name: str, arguments, strategy: 
     assert shown(sim.explore(program, strategy, check, jobs=3)) == shown(sim.explore(program, strategy, check))
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @settings(max_examples=10)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.sampled_from([sim.Exhaustive(), sim.Bounded(1)]))
@@ -54,6 +55,7 @@ def test_jobs_run_every_schedule_once(lengths: list[int], strategy: sim.Strategy
     assert shown(sim.explore(program, strategy, jobs=2)) == shown(sim.explore(program, strategy))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.process
 @pytest.mark.parametrize("strategy", [sim.DPOR(), sim.DPOR("declared")], ids=str)
 @pytest.mark.parametrize(
@@ -65,6 +67,7 @@ def test_jobs_reduce_as_one_job_does(programs, name: str, arguments, strategy: s
     assert reduced(sim.explore(program, strategy, check, jobs=3)) == reduced(sim.explore(program, strategy, check))
 
 
+@pytest.mark.seldom
 def test_jobs_reduce_with_a_cancel_and_a_clock() -> None:
     """What else can happen is divided like anything else."""
 
@@ -88,6 +91,7 @@ def test_jobs_reduce_with_a_cancel_and_a_clock() -> None:
         assert one.complete
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_reduction_is_gone_on_with(jobs: int, programs, tmp_path: Path) -> None:
     """Sittings of 100 executions show in the end what one sitting does; then the file is gone."""
@@ -143,6 +147,7 @@ def test_all_processes_work() -> None:
     assert report.executions == 2520
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_processes_report_nothing_where_nobody_looks() -> None:
     """Without a check what steps touch is not reported by them either; what they show is the same."""
@@ -208,6 +213,7 @@ def test_failures_of_jobs_can_be_explained(programs) -> None:
     assert "sim.replay(program" in failure.explain()
 
 
+@pytest.mark.seldom
 def test_at_most_a_hundred_failures_the_first_of_all() -> None:
     """As of one job."""
     one, two = (sim.explore(pid, sim.Exhaustive(), lambda execution: False, jobs=jobs) for jobs in (1, 2))

@@ -30,6 +30,7 @@ def _tests() -> list[Any]:
 _REFUSED = {"test_getprotobyname"}
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("test", _tests())
 def test_trio_test_passes_in_memory(test: Callable[[], Awaitable[None]]) -> None:
     """Under the schedule of zeros, and under others."""

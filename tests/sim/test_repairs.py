@@ -88,6 +88,7 @@ _NOT_WRITTEN = ("closed by the first that is done", "lost wake-up")
 _MENDED = {name: text for name, (_, text) in RACY.items() if name not in _NOT_WRITTEN}
 
 
+@pytest.mark.seldom
 @pytest.mark.drawn(10)
 @pytest.mark.parametrize("name", _MENDED)
 def test_repair_that_is_proposed_first_mends_the_program_when_it_is_written(name: str, loaded: Any) -> None:
@@ -119,6 +120,7 @@ def test_every_repair_passes_and_gives_nothing_new() -> None:
         assert not repair.lost or f"{repair.lost[0]} does not come any more" in repair.text
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -98,6 +98,7 @@ def _run(text: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
 
 
+@pytest.mark.seldom
 def test_lost_update_fails_on_trio_alone(tmp_path: Path) -> None:
     """The file has the program, what it names, and the coins that Trio flips; it knows no toolrt."""
     made = _failure(lost, track=True).reproduce("plain_trio")
@@ -110,6 +111,7 @@ def test_lost_update_fails_on_trio_alone(tmp_path: Path) -> None:
     assert "AssertionError" in ended.stderr
 
 
+@pytest.mark.seldom
 def test_outcome_that_only_a_check_refuses_ends_the_file(tmp_path: Path) -> None:
     """The value of the failing schedule is compared with."""
     made = _failure(value_alone, lambda execution: execution.value == "ab").reproduce()
@@ -118,6 +120,7 @@ def test_outcome_that_only_a_check_refuses_ends_the_file(tmp_path: Path) -> None
     assert "if outcome == 'ba':" in made
 
 
+@pytest.mark.seldom
 def test_program_with_arguments_is_called_with_them(tmp_path: Path) -> None:
     """Its own names are no names of the module; what has no literal is refused by its name."""
     made = _failure(functools.partial(sold, 1, tea=1), track=True).reproduce()
@@ -128,6 +131,7 @@ def test_program_with_arguments_is_called_with_them(tmp_path: Path) -> None:
         _failure(functools.partial(sold, AGAINST, tea=1)).reproduce()  # type: ignore[arg-type]
 
 
+@pytest.mark.seldom
 def test_class_is_written_without_the_name_of_its_module(tmp_path: Path) -> None:
     """The file is run as itself: what each module has is not taken over."""
     made = _failure(with_a_class).reproduce()
@@ -145,6 +149,7 @@ def test_module_that_is_found_here_is_found_by_the_file(tmp_path: Path, monkeypa
     assert "import its_shop" in made
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("name", "says", "is_of_trio"),
     [

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 # ---------------------------------------------------------------- budgets and progress
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 @pytest.mark.parametrize("budget", [1, 2, 50])
 def test_budget_of_executions_is_kept_to_the_number(jobs: int, budget: int) -> None:

@@ -133,6 +133,7 @@ def test_reduction_of_an_uncontrolled_program_ends_undecided(jobs: int) -> None:
     assert "something the simulator does not control" in str(report.unfinished)
 
 
+@pytest.mark.seldom
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.booleans())
 def test_exhaustive_counts_the_interleavings(lengths: list[int], nested: bool) -> None:

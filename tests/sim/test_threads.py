@@ -146,6 +146,7 @@ def test_reduction_leaves_no_outcome_out(program: Callable[[], Awaitable[Any]], 
     assert _outcomes(program, order) == _outcomes(program, order, sim.Exhaustive())
 
 
+@pytest.mark.seldom
 def test_orders_have_what_they_can() -> None:
     """What one at a time excludes never comes; what Trio's passes exclude comes in any order only."""
     for order in _ORDERS:

@@ -65,6 +65,7 @@ def test_no_effect_is_lost_or_twice_at_any_crash_point() -> None:
     assert problems(CALLS, second=False) == []
 
 
+@pytest.mark.seldom
 def test_no_effect_is_lost_or_twice_at_two_crash_points() -> None:
     """The same where the process that resumes the batch is stopped, too, at each of its moments."""
     assert problems([CALLS[0], CALLS[1], CALLS[8]], second=True) == []

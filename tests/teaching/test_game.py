@@ -52,6 +52,7 @@ def test_classes_of_the_gallery_are_counted_alike() -> None:
         assert game.classes_unseen == LITMUS[name].classes.number  # type: ignore[union-attr]
 
 
+@pytest.mark.drawn(15)
 @pytest.mark.parametrize("name", _SMALL)
 def test_following_the_hints_breaks_it(name: str) -> None:
     """Whoever does what the hints say ends in the bug."""
@@ -62,6 +63,7 @@ def test_following_the_hints_breaks_it(name: str) -> None:
     assert game.outcome in LITMUS[name].wrong
 
 
+@pytest.mark.seldom
 @settings(max_examples=30)
 @given(data=st.data())
 def test_hint_is_right_wherever_one_stands(data: st.DataObject) -> None:
@@ -163,6 +165,7 @@ def test_deadlock_is_an_end() -> None:
     assert game.outcome == "Deadlock"
 
 
+@pytest.mark.seldom
 def test_task_keeps_its_number() -> None:
     """Whichever others can run, and in the next game too."""
     game = Game(LITMUS["dining_3"])

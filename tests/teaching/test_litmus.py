@@ -31,6 +31,7 @@ def test_program_is_as_stated(name: str) -> None:
     assert set(found.seen) == LITMUS[name].outcomes
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("name", [litmus.name for litmus in THEMES["the laws"]])
 def test_reduction_has_every_outcome_of_a_batch(name: str) -> None:
     """Running one execution of each class finds the same outcomes as running every schedule."""

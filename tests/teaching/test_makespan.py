@@ -145,6 +145,7 @@ def test_spread_has_the_true_median_in_most_intervals() -> None:
     assert all(row["high"] - row["low"] < 0.5 for row in found)
 
 
+@pytest.mark.seldom
 def test_page_has_a_table_that_comes_out_again() -> None:
     """The quickest of them; the full profile has all."""
     page = PAGE.read_text(encoding="utf-8")

@@ -340,6 +340,7 @@ def test_right_answer_at_the_end_of_a_notebook_is_right(name: str) -> None:
     assert grade.right, str(grade)
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(("name", "answer", "said"), WRONG, ids=[f"{name}-{said[:24]}" for name, _, said in WRONG])
 def test_wrong_answer_at_the_end_of_a_notebook_is_told(name: str, answer: Any, said: str) -> None:
     """The grade says what goes wrong."""

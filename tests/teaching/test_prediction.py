@@ -63,6 +63,7 @@ def test_page_asks_before_it_shows(opened: Any) -> None:  # noqa: F811
     assert "You said the fast one." in tab.inner_text("#came")
 
 
+@pytest.mark.seldom
 def test_page_shows_the_guess_of_the_cell(opened: Any) -> None:  # noqa: F811
     """One that is written in the cell is compared at once."""
     tab = opened(_page(lab.Prediction("How many pages?", 3, 3.0)))

@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 WRONG = [*((*one, True) for one in SHOWN), *((*one, False) for one in TOLD)]
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", list(SHEET))
 def test_right_answer_is_right(name: str) -> None:
     """Every finding is good, and there are some."""

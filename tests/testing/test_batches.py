@@ -77,6 +77,7 @@ def test_twenty_examples_find_the_tool_that_lies(number: int) -> None:
         check_all(testing.batches(wrong_shop), number, max_examples=20)
 
 
+@pytest.mark.seldom
 def test_failure_is_the_smallest_batch_with_its_race() -> None:
     """Hypothesis leaves two calls, and the explorer names the variable and both lines."""
     with pytest.raises(testing.Wrong) as caught:
@@ -126,6 +127,7 @@ class _Node(msgspec.Struct):
     children: list[_Node] = []
 
 
+@pytest.mark.seldom
 @given(data=st.data())
 @settings(DRAW)
 def test_inputs_fit_nested_schemas(data: st.DataObject) -> None:

@@ -89,6 +89,7 @@ def test_changed_failure_is_tried_again(inner: Inner, suite: Path) -> None:
     assert "unchanged" in output
 
 
+@pytest.mark.seldom
 def test_changed_is_whole_over_processes(inner: Inner, suite: Path) -> None:
     """Workers of pytest-xdist explore, and the process that starts them remembers."""
     asked = ("--explore-changed", "--explore=4", "-p", "xdist", "-n", "2")

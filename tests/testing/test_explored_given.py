@@ -24,6 +24,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.testing._given import fresh
 
 
+@pytest.mark.seldom
 def test_hypothesis_shrinks_the_workload_and_the_explorer_the_schedule() -> None:
     """Two tasks and one preemption are the least that loses a count."""
     calls: list[int] = []

@@ -30,6 +30,7 @@ def _cells(inside: bool) -> Iterator[tuple[int, ...]]:
         yield early, where, claims, 0, 0, number % 2, 3 * inside
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", [False, True], ids=["in one batch", "in a sub-batch"])
 def test_laws_hold_in_every_cell(inside: bool) -> None:

@@ -147,6 +147,7 @@ def test_own_law_is_given_up_in_batches_of_the_policy_that_says_so() -> None:
             assert [found.law for found in invariants.check(trace, LAWS)] == laws
 
 
+@pytest.mark.seldom
 def test_census_takes_policies_and_names_what_they_give_up() -> None:
     """Every trace of every batch of two calls of two kinds, one slot for both."""
     kinds = [invariants.KINDS[name] for name in ("writes the cell", "says something")]

@@ -286,6 +286,7 @@ class TestIt:
     assert "pytest 'test_it.py::TestIt::test_it[a b]' --explore-replay main" in output
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_xdist_runs_explored_tests(inner: Inner) -> None:
     """Options and kept failures reach the workers."""

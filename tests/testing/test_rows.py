@@ -83,6 +83,7 @@ def test_verdict_names_what_was_not_reached() -> None:
     assert rest == ["  not known before: later waiting grant | running return", f"  not reached: {row} | {other}"]
 
 
+@pytest.mark.seldom
 def test_pytest_says_what_was_reached(inner: Inner) -> None:
     """The same with one process and with two: what the workers reached is added."""
     asked = "--mix-rows"

@@ -29,6 +29,7 @@ def test_mixes_reach_every_outcome(outcome: Outcome) -> None:
     _drawn_with(outcome, QUICK)
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.parametrize("outcome", Outcome if FULL else [Outcome.NOT_STARTED])
 def test_mixes_with_an_outcome_shrink_to_few_calls(outcome: Outcome) -> None:
@@ -39,6 +40,7 @@ def test_mixes_with_an_outcome_shrink_to_few_calls(outcome: Outcome) -> None:
     assert len(mix.calls) <= 4
 
 
+@pytest.mark.seldom
 def test_simplest_mix_is_one_call_that_does_nothing() -> None:
     """What everything shrinks to."""
     mix = find(tool_mixes(), lambda mix: True, settings=PATIENT)

@@ -219,6 +219,7 @@ async def test_wide(wide):
     assert re.search(r"^     1  an async fixture of scope module$", output, re.M)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_unedited_summary_counts_all_processes(inner: Inner) -> None:
     """The processes of pytest-xdist send what they found to the one that writes the table."""

@@ -69,6 +69,7 @@ def test_page_breaks_no_rule(opened: Open, name: str, width: int, scheme: str) -
         assert _violations(tab) == []
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_gallery_breaks_no_rule(opened: Open, tmp_path: Path, width: int, scheme: str) -> None:
     """Its index, a program before the first move, and the same when it is over."""

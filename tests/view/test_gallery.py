@@ -108,6 +108,7 @@ def test_every_card_is_reached_by_keyboard(tab: Any) -> None:
     assert names == ["lost_update_2x1", "store_buffering", "lock_2", "two_locks"]
 
 
+@pytest.mark.seldom
 def test_what_is_no_gallery_is_refused() -> None:
     """A gallery has a title and themes."""
     with pytest.raises(DefinitionRefused, match="a title and themes"):

@@ -198,6 +198,7 @@ def test_theme_follows_the_system_until_it_is_switched(opened: Open) -> None:
     assert dark.get_by_role("button", name="Theme: light").is_visible()
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", ["batch", "lost"])
 def test_narrow_page_fits(opened: Open, name: str) -> None:
     """At 390 pixels nothing sticks out, and every button of the stepper can be reached."""

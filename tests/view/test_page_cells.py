@@ -221,6 +221,7 @@ def test_source_follows_the_step_and_marks_the_race(opened: Open) -> None:
     section.locator(".source li.now", has_text="open_nursery").wait_for()
 
 
+@pytest.mark.seldom
 def test_write_from_an_old_read_is_marked(opened: Open) -> None:
     """In its cell, in words and in the memory table; a write that follows a fresh read is not."""
     fails, passes = traces.lost_and_kept()

@@ -96,6 +96,7 @@ def test_two_side_by_side_have_the_width_of_a_notebooks_frame(opened: Open, widt
     assert left["x"] + left["width"] <= right["x"]
 
 
+@pytest.mark.seldom
 def test_calls_side_by_side_leave_room_for_their_bars(opened: Open) -> None:
     """In a notebook's frame the names take less than half of a pane."""
     tab = opened(view.show(traces.recorded("batch"), traces.recorded("batch")), width=860)

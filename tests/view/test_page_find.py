@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.view import _traces as traces
 from tests.view.conftest import Open
 from toolrt import sim, view
@@ -106,6 +108,7 @@ def test_all_steps_are_printed(opened: Open) -> None:
     assert tab.locator("main").is_visible()
 
 
+@pytest.mark.seldom
 def test_legend_has_the_marks_of_its_page(opened: Open) -> None:
     """Those of calls stand on a page with calls only."""
     tab = opened(view.show(traces.lost_and_kept()[0]))

@@ -99,6 +99,7 @@ def test_notebook_shows_the_page_in_a_frame(opened: Open) -> None:
     assert tab.locator("#mine").text_content() == "mine"
 
 
+@pytest.mark.seldom
 def test_document_in_the_page_is_json() -> None:
     """The block that holds the trace can be read by itself: a page is also a file of data."""
     html = view.show(_hostile()).html

@@ -85,6 +85,7 @@ def test_step_keeps_the_rows_that_are_there(opened: Open, key: str) -> None:
     assert tab.evaluate(_ONE_KEY, 510)["nodes"] <= 2
 
 
+@pytest.mark.seldom
 def test_table_turns_its_pages(opened: Open) -> None:
     """A hundred rows at a time; the buttons turn the page, and a step turns it too."""
     tab = opened(view.show(traces.large(100)))

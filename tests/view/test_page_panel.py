@@ -119,6 +119,7 @@ def test_memory_says_what_is_unknown(opened: Open) -> None:
     tab.locator("#panel tr.changed", has_text="? -> 9").wait_for()
 
 
+@pytest.mark.seldom
 def test_panel_has_the_stack_of_each_waiting_task(opened: Open) -> None:
     """Of a task that waits there are all its lines, what it waits for and since when; a task that can run has one."""
     trace = _deadlocked()

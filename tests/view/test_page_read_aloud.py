@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.view import _traces as traces
 from tests.view.conftest import Open
 from toolrt import view
@@ -94,6 +96,7 @@ def test_colours_of_text_have_contrast(opened: Open) -> None:
                 assert tab.evaluate(ratio, [ink, ground]) >= 4.5, (scheme, ink, ground)
 
 
+@pytest.mark.seldom
 def test_reduced_motion_has_no_transitions(opened: Open) -> None:
     """Who asks for less motion gets none that is not a step."""
     for preference, moves in (("reduce", False), ("no-preference", True)):

@@ -230,6 +230,7 @@ def test_columns_fill_the_width(opened: Open, width: int) -> None:
 # The minimap
 
 
+@pytest.mark.seldom
 def test_minimap_of_a_long_schedule_scrolls_and_follows(opened: Open) -> None:
     """It is there where a schedule is long; to press it scrolls there, and it leaves the columns their room."""
     trace = traces.large(20)

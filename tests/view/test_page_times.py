@@ -119,6 +119,7 @@ def test_highlight_covers_the_row_of_its_step_and_no_other(opened: Open) -> None
         assert all(here["colours"][0] not in row["colours"] for row in rows if not row["here"])
 
 
+@pytest.mark.seldom
 def test_head_of_the_time_column_stands_beside_that_of_the_steps(opened: Open) -> None:
     """Both heads are at the same height, above the first row."""
     tab = opened(sim.run(sleeps).show())

@@ -215,6 +215,7 @@ def test_page_without_a_verdict_has_no_bar() -> None:
     assert 'id="verdict"' not in view.show(traces.recorded("lost")).html
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("about", ["FAIL", [("FAIL",)], [("FAIL", 1)], ["ab"], 7])
 def test_what_is_no_verdict_is_refused(about: Any) -> None:
     """The bar is made of pairs of texts."""

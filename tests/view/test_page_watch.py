@@ -164,6 +164,7 @@ def test_watch_runs_nothing_of_a_hostile_trace(opened: Open) -> None:
 # Playing on
 
 
+@pytest.mark.seldom
 def test_line_that_plays_on_begins_as_here(opened: Open) -> None:
     """Pasted, it goes the same way up to the step; with a task written behind it, that one is next."""
     failure = sim.explore(traces.lost_update, sim.Exhaustive(), lambda execution: execution.value == 2).failures[0]

@@ -127,6 +127,7 @@ def test_keys_choose_and_take_back(opened: Open) -> None:
     assert tab.locator("#seen").text_content() == "1 class of schedules, 3 still unseen"
 
 
+@pytest.mark.seldom
 def test_task_keeps_its_key(opened: Open) -> None:
     """Also where fewer tasks can run; a key of a task that cannot run does nothing."""
     tab = played(opened, "lost_update_2x1")
@@ -274,6 +275,7 @@ def test_words_are_explained(opened: Open) -> None:
     assert tab.locator("#glossary").get_attribute("open") is not None
 
 
+@pytest.mark.seldom
 def test_what_is_no_game_is_refused() -> None:
     """A page is made of a game."""
     with pytest.raises(DefinitionRefused, match="a litmus Game"):

@@ -251,6 +251,7 @@ async def answers(steps: list[Any], limits: Limits) -> list[Any]:
     return [*told, workspace.snapshot()]
 
 
+@pytest.mark.seldom
 @settings(max_examples=300)
 @given(steps=steps)
 def test_caches_never_change_an_answer(steps):

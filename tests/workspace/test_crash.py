@@ -162,6 +162,7 @@ def test_twin_file_of_somebody_else_is_written_in_place_and_stays_his() -> None:
 # The real disk
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("sync", ["plain", "fsync"])
 def test_real_disk_killed_at_any_call_has_old_or_new(tmp_path: Path, sync: str) -> None:

@@ -42,6 +42,7 @@ def list_dir(path: str) -> Any:
     return "list_dir", {"path": path}
 
 
+@pytest.mark.seldom
 def test_move_takes_along_what_was_written_before_it() -> None:
     """What siblings wrote before the move is at the new place, what they wrote after it where they said."""
     ending = everywhere(
@@ -73,6 +74,7 @@ def test_moves_in_a_ring_end_as_their_order_says() -> None:
     assert ending.files == {"a": b"B", "b": b"A"}
 
 
+@pytest.mark.seldom
 def test_delete_sees_what_was_written_before_it() -> None:
     """A directory is deleted with what siblings wrote into it before, and not with what they write after."""
     ending = everywhere(
@@ -93,6 +95,7 @@ def test_empty_directory_is_one_when_its_turn_comes() -> None:
     assert ending.files == {}
 
 
+@pytest.mark.seldom
 def test_made_directory_may_be_moved_and_deleted_in_one_batch() -> None:
     """What was not there when the batch began has the same claims as when it is."""
     ending = everywhere({}, make("d"), write("d/a", "one"), move("d", "e/f"), make("d"), delete("d"), list_dir("e"))

@@ -104,6 +104,7 @@ def test_a_read_beside_a_write_that_makes_a_directory_of_its_name(lanes: str) ->
         require_serial((pair[1], pair[0]), lanes, fault)
 
 
+@pytest.mark.seldom
 @pytest.mark.drawn(3)
 @pytest.mark.slow
 @pytest.mark.timeout(300)

@@ -29,11 +29,13 @@ class UnboundMachine(DiskMachine):
     base = staticmethod(new_directory)
 
 
+@pytest.mark.seldom
 def test_twin_and_real_disk_agree() -> None:
     """Any sequence of operations, with somebody else at work: same answers, same errno, same trees."""
     _disk_machine.run(UnboundMachine, EXAMPLES)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant what belongs to others, and become one of them")
 def test_twin_and_real_disk_agree_where_permission_binds() -> None:
@@ -67,6 +69,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(mounted)], check=True)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_twin_and_real_disk_agree_when_there_is_no_room(small_disk: Path) -> None:
     """The same on a disk of 64 KiB: both are full at the same operation, and leave the same."""

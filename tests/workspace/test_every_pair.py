@@ -111,6 +111,7 @@ def require_one_ending(calls: tuple[Call, ...], fault: NoRoom | None = None) -> 
     assert len(endings) == 1, f"{calls}, {fault}: what comes out depends on timing:\n" + "\n".join(endings)
 
 
+@pytest.mark.seldom
 @pytest.mark.drawn(3)
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if FULL else 300)
@@ -123,6 +124,7 @@ def test_every_pair_has_one_ending(share: int) -> None:
         require_one_ending(pair)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.parametrize("place", PLACES)
 def test_three_calls_at_one_place_have_one_ending(place: str) -> None:
@@ -143,6 +145,7 @@ FAULTS = {
 EFFECTS = ["read", "write", "move", "make directory", "overwrite", "look", "list", "remove"]
 
 
+@pytest.mark.seldom
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.parametrize("place", FAULTS)
 def test_calls_at_one_place_have_one_ending_where_the_disk_fails(place: str) -> None:
@@ -163,6 +166,7 @@ FAILING = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize(("failing", "fault"), FAILING, ids=["write", "move", "make", "to another root"])
 @pytest.mark.parametrize("made", ["later/deep/x", "later/y"])
@@ -176,6 +180,7 @@ def test_a_call_that_fails_takes_its_directory_from_nobody(failing: Call, fault:
     assert "later" not in ending[ending.index("{'") :].replace("'dangling': '-> later'", "")
 
 
+@pytest.mark.seldom
 def test_directories_in_the_making_hold_nobody_up_when_a_batch_is_cancelled() -> None:
     """At whatever step it is: another batch makes them, and its undo takes all away."""
     first = [toolrt.ToolCall("0", *FAILING[0][0]), toolrt.ToolCall("1", *FAILING[1][0])]
@@ -205,6 +210,7 @@ BELOW = [
 ]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("below", BELOW, ids=[name for name, _ in BELOW])
 @pytest.mark.parametrize("spelled", ["later", "dangling", "e/../later"])
 def test_who_reads_what_is_no_file_is_not_told_what_else_it_is(below: Call, spelled: str) -> None:
@@ -245,6 +251,7 @@ def test_when_a_call_was_streamed_does_not_show_in_a_refusal(steps: int) -> None
     assert "expected a file, got none: nothing of that name, or a directory." in str(error)
 
 
+@pytest.mark.seldom
 def test_an_undo_takes_away_every_directory_of_the_batch() -> None:
     """Whichever call came first and made it."""
 
@@ -285,6 +292,7 @@ def test_an_undo_puts_back_what_was_in_a_directory_that_moved() -> None:
     assert workspace.snapshot() == before
 
 
+@pytest.mark.seldom
 def test_an_undo_relies_on_no_directory_in_the_making() -> None:
     """Its own is missing; that a failing call makes it, and takes it away again, at that moment does not help."""
 

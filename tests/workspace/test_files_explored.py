@@ -80,6 +80,7 @@ async def undo(workspace: Workspace) -> Any:
     return done.paths, workspace.snapshot()
 
 
+@pytest.mark.seldom
 def test_undo_is_the_same_in_every_schedule():
     """Whatever order the batch's files were changed in."""
     report = sim.explore(
@@ -117,6 +118,7 @@ def two_undos_and_an_edit() -> Any:
     return run
 
 
+@pytest.mark.seldom
 def test_undos_and_edits_at_once_are_ordered():
     """One of two undos happens, or none where the edit came first; never a part of one."""
     report = sim.explore(two_undos_and_an_edit(), strategy=sim.Random(sim.RandomWalk(seed=3), 500))
@@ -141,6 +143,7 @@ print(execution.trace.to_json(), execution.schedule.to_json())
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_same_schedule_same_trace_in_two_processes():
     """Byte for byte, with two hash seeds."""

@@ -6,6 +6,7 @@ import itertools
 import random
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 from hypothesis import given
@@ -146,6 +147,7 @@ async def test_questions_of_a_lane_come_together_and_nobody_waits_for_anothers_a
 _ANSWERS: list[Any] = [Permit.ONCE, Permit.PATH, Permit.SESSION, False, "no", {"path": "src/a.py", "content": "r"}]
 
 
+@pytest.mark.seldom
 @given(
     answers=st.lists(st.sampled_from(_ANSWERS), min_size=12, max_size=12),
     paths=st.lists(st.sampled_from(["src/a.py", "way/../a.py", "docs/c.md", "ok"]), min_size=2, max_size=4),

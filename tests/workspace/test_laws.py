@@ -240,6 +240,7 @@ def test_laws_hold_on_a_disk_that_folds_names(
 CHANGED_MEANWHILE = "by now"
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(
     batches=st.lists(calls_of(TOOLS, most=4), min_size=2, max_size=2),
@@ -297,6 +298,7 @@ def test_two_batches_end_as_one_after_the_other(
         assert workspace.snapshot() in orders
 
 
+@pytest.mark.seldom
 def test_every_tool_comes_to_both_ends_in_what_is_drawn() -> None:
     """The mixes have calls of every tool that succeed, and calls of every tool that are refused."""
     found: set[tuple[str, str]] = set()
@@ -324,6 +326,7 @@ def crowd(name: str) -> list[ToolCall]:
     return [ToolCall(f"id{number}", *call) for number, call in enumerate(around)]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", names_of(TOOLS))
 def test_laws_hold_cancelled_before_any_effect(name: str) -> None:
     """The batch is cancelled right before the n-th effect on the disk, for every n."""
@@ -361,6 +364,7 @@ def test_laws_hold_cancelled_before_any_effect(name: str) -> None:
     assert at > 5
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("name", names_of(TOOLS))
 @pytest.mark.parametrize("number", ERRNOS, ids=lambda number: errno.errorcode[number])
 def test_laws_hold_with_a_fault_of_any_effect(name: str, number: int) -> None:

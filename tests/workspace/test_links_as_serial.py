@@ -175,6 +175,7 @@ _CALLS = st.one_of(
 )
 
 
+@pytest.mark.seldom
 @settings(max_examples=100)
 @given(st.lists(_CALLS, min_size=2, max_size=7))
 def test_drawn_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:

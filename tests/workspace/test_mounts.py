@@ -304,6 +304,7 @@ def test_an_error_says_the_name_that_the_entry_has(world: World) -> None:
     ]
 
 
+@pytest.mark.seldom
 def test_calls_of_one_file_are_ordered_by_every_name() -> None:
     """Each of them sees what those before it did, in every trace; a file of another root waits for nobody."""
     calls = [

@@ -329,6 +329,7 @@ def command(*words: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([os.fsencode(sys.executable), b"-m", b"toolrt", *arguments], capture_output=True, check=False)
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.process
 def test_the_command_line_shows_and_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,7 @@ def every_call(workspace: Workspace, root: str) -> list[ToolCall]:
     ]
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [None, errno.EIO, errno.EACCES, errno.ENOSPC, errno.EXDEV, errno.EROFS, 9999])
 def test_no_answer_of_a_file_tool_shows_a_private_path(number: int | None) -> None:
@@ -126,6 +127,7 @@ def test_no_answer_of_a_file_tool_shows_a_private_path(number: int | None) -> No
         require_hidden(events_of(execution.trace), call)
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_no_answer_of_a_file_tool_shows_a_private_path_of_a_real_disk(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -112,6 +112,7 @@ async def answers(workspace, sequence, working_dir):
         yield shown, answer, workspace.snapshot()
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(sequence=st.lists(calls, min_size=1, max_size=6), working_dir=st.sampled_from([None, "d", "way", "out"]))
 def test_twin_and_real_answer_alike(sequence, working_dir):

@@ -191,6 +191,7 @@ def test_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> None:
     assert (root / "d" / left).exists()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_copy_that_was_changed_is_not_believed(root: Path) -> None:
     """Its signature covers what it says and what it holds: with one byte changed no file is touched."""

@@ -236,6 +236,7 @@ async def test_a_search_finds_or_names(content: bytes, wanted: str, literal: boo
     assert answer.startswith("f:") or "not searched" in answer
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("size", [0, 2 * SIZE_LIMIT], ids=["small", "large"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 async def test_a_line_begins_behind_the_byte_order_mark(planted: Any, encoding: str, size: int) -> None:

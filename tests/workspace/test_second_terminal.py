@@ -72,6 +72,7 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("calls", "outcomes"),
     [
@@ -93,6 +94,7 @@ def test_undo_from_a_second_terminal_while_the_first_process_idles(root: Path, c
         assert contents(root) == before
 
 
+@pytest.mark.seldom
 def test_history_from_a_second_terminal_has_only_what_happened(root: Path) -> None:
     """A move that failed is no version of either file."""
     with idle(root, WRITE, FAILED_MOVE):

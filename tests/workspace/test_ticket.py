@@ -118,6 +118,7 @@ def test_failed_mutation_releases_the_per_file_guard() -> None:
     assert ending.results[-1][1] == "<2>"
 
 
+@pytest.mark.seldom
 def test_path_normalization_equivalence() -> None:
     """`path normalization/equivalence case`: seven names of one file are one boundary."""
     content = {
@@ -249,6 +250,7 @@ def test_acceptance_error_in_a_mutation_releases_the_guard() -> None:
 # Requirements.
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("how", ["disk", "cancel", "timeout"])
 def test_requirement_no_lock_stays_after_timeout_or_drop(how: str) -> None:
     """After a fault of the disk, a cancel or a timeout at any step, the next mutation of the file goes through."""

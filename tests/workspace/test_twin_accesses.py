@@ -91,6 +91,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PAIRS = list(itertools.combinations_with_replacement(OPERATIONS, 2))
 
 
+@pytest.mark.drawn(19)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("first", OPERATIONS)
 def test_reduced_exploration_of_two_operations_finds_every_ending(first: str, options: dict[str, Any]) -> None:

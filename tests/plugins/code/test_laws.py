@@ -287,6 +287,7 @@ print(json.dumps([execution.trace.to_json(), execution.schedule.to_json(), execu
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_same_schedule_same_trace_in_two_processes():
     """Byte for byte, with two hash seeds."""

@@ -82,6 +82,7 @@ def expected_answers() -> list[str]:
     return answers
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("answers", ["asked", "published", "unversioned"])
 @pytest.mark.parametrize("reads", ["file", "workspace"])
 def test_answers_do_not_depend_on_the_schedule(answers: str, reads: str) -> None:
@@ -209,6 +210,7 @@ def matched_to_versions() -> None:
 RULES = [told_in_call_order, asked_about_what_stands_there, matched_to_versions]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("rule", RULES)
 def test_rule_holds(rule: Callable[[], None]) -> None:
     """As it is, under every schedule."""
@@ -235,6 +237,7 @@ VARIANTS: list[tuple[str, Callable[[], None], Variant, str]] = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(("rule", "variant", "said"), [one[1:] for one in VARIANTS], ids=[one[0] for one in VARIANTS])
 def test_variant_is_caught(rule: Callable[[], None], variant: Variant, said: str) -> None:
     """The race that a rule removes, put back; the rule says what is wrong."""

@@ -96,6 +96,7 @@ def test_findings_are_those_of_the_text_asked_about(
     assert status.dropped >= (30 if how == "lies" else 0)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("how", "why"),
     [
@@ -171,6 +172,7 @@ def test_server_without_versions_that_was_silent_is_started_anew(
     trio.run(main)
 
 
+@pytest.mark.seldom
 def test_server_that_reads_nothing_is_lost_before_memory_is(
     workspace: Workspace, hostile: Callable[..., LanguageServer]
 ) -> None:

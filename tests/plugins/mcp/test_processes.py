@@ -74,6 +74,7 @@ def test_batch_does_not_wait_for_a_server_that_is_ended(tmp_path: Path, monkeypa
     assert left
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     """When the program is killed, its servers and what they started are not left to themselves."""

@@ -82,6 +82,7 @@ async def _told(tools: mcp.McpTools) -> Any:
     return batch.outcome.results, seen, hints, tools.servers["x"].starts
 
 
+@pytest.mark.seldom
 @pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems")
 @pytest.mark.parametrize("trusted", [False, True])
 def test_record_answers_as_the_program_it_stands_for(trusted: bool) -> None:
@@ -136,6 +137,7 @@ async def _batch_of_this_process() -> Any:
     return results, order, str(workspace.snapshot()), trio.current_time()
 
 
+@pytest.mark.seldom
 def test_batch_on_a_server_of_this_process_ends_alike_under_every_schedule() -> None:
     """The SDK's own session and dispatcher, stepped by the simulator: every schedule keeps every law."""
     strategy = sim.Random(sim.RandomWalk(seed=5), 1_000 if FULL else 60)
@@ -164,6 +166,7 @@ def test_every_trace_of_a_batch_on_a_record_ends_alike() -> None:
     assert list(report.outcomes) == [("3", "v", "kept")]
 
 
+@pytest.mark.seldom
 @pytest.mark.skipif(bool(FIRST), reason="version 1 of the SDK tells progress in order")
 def test_sdk_alone_tells_progress_in_any_order() -> None:
     """Why progress is taken from the stream: the SDK starts a task for each message, and they change places."""
@@ -183,6 +186,7 @@ def test_sdk_alone_tells_progress_in_any_order() -> None:
     assert len(report.outcomes) > 1
 
 
+@pytest.mark.seldom
 def test_cancel_at_any_step_is_truthful_and_the_session_goes_on() -> None:
     """Cancelled wherever the explorer likes: what was answered is kept, and the next batch is answered."""
 

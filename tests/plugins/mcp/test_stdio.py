@@ -207,6 +207,7 @@ def test_server_that_does_not_read_holds_up_no_cancel() -> None:
     assert connected(rough({"deaf": True}, timeout=None), use) == [Outcome.TIMED_OUT] * 3
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_server_that_never_reads_loses_its_connection() -> None:
     """Beyond 16 MiB; what waits is an ERROR."""

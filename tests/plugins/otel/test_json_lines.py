@@ -120,6 +120,7 @@ def test_simulation_after_a_run_keeps_the_order(tmp_path: Path) -> None:
     assert [line["number"] for line in read(path)] == [fields["number"] for _, fields in keeper.told]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_same_schedule_gives_the_same_bytes_in_two_processes(tmp_path: Path) -> None:
     """Whatever the hash seed is: lines, spans and counts of an explored mix."""

@@ -52,6 +52,7 @@ def test_page_has_the_measured_table() -> None:
     assert told_table(json.loads(KEPT.read_text())) in PAGE.read_text()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_quickest_bug_is_found_again(tmp_path: Path) -> None:
     """In an environment of its own, by exploration and on plain Trio; and its failure is written without toolrt."""
