@@ -156,12 +156,13 @@ async def test_a_cancel_ends_a_walk_before_its_next_directory(
     for number in range(300):
         (tmp_path / f"{number:03}").mkdir()
     listed: list[Any] = []
-    listing = RealDisk.listing
+    listing, token = RealDisk.listing, trio.lowlevel.current_trio_token()
 
     def noted(disk: RealDisk, entry: Any) -> Any:
         listed.append(entry)
         if len(listed) == 2:
-            trio.from_thread.run_sync(scope.cancel)
+            trio.from_thread.run_sync(scope.cancel, trio_token=token)
+            trio.from_thread.run(trio.testing.wait_all_tasks_blocked, trio_token=token)  # the call hears of it
         return listing(disk, entry)
 
     monkeypatch.setattr(RealDisk, "listing", noted)
