@@ -58,25 +58,6 @@ def test_json_results_are_the_results() -> None:
     assert render_results([OK, HALF], "json") == [OK.to_json(), HALF.to_json()]
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai-responses", "openai-chat", "calls"])
-def test_no_results_are_no_answers(format: str) -> None:
-    """A batch without calls has nothing to send."""
-    rendered = render_results([], format)
-    assert (rendered["content"] if isinstance(rendered, dict) else rendered) == []
-
-
-def test_results_go_in_call_order() -> None:
-    """Whatever order they come in, they go out by call_index."""
-    assert render_results([HALF, OK, LATE], "openai") == render_results([OK, LATE, HALF], "openai")
-
-
-def test_results_of_one_id_both_go() -> None:
-    """Two calls that carry one id get two answers, in call order."""
-    twins = [ToolResult("same", index, "t", Outcome.OK, str(index)) for index in (0, 1)]
-    rendered = render_results(twins, "openai")
-    assert rendered == [{"type": "function_call_output", "call_id": "same", "output": text} for text in "01"]
-
-
 def test_two_results_of_one_call_are_refused() -> None:
     """A call is answered once."""
     with pytest.raises(InputRefused, match="two of them answer call 0"):
@@ -98,25 +79,20 @@ def test_short_format_names_are_known(short: str, format: str) -> None:
     assert named_format(short) == format
 
 
-@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])
-def test_failure_names_its_outcome(outcome: Outcome) -> None:
-    """Every outcome but OK stands before the error."""
-    assert text_of(ToolResult("a", 0, "t", outcome, None, "because")) == f"[{outcome.value}] because"
-
-
-def test_failure_without_error_is_its_outcome() -> None:
-    """An outcome alone is said without a trailing blank."""
-    assert text_of(ToolResult("a", 0, "t", Outcome.INTERRUPTED)) == "[interrupted]"
-
-
-def test_failure_that_utf_8_cannot_hold_is_replaced() -> None:
-    """An error is sent as content is."""
-    assert text_of(ToolResult("a", 0, "t", Outcome.ERROR, None, "cut \ud83d")) == "[error] cut \ufffd"
-
-
-def test_failure_keeps_its_content() -> None:
-    """What a failed tool had to say follows its error."""
-    assert text_of(HALF) == '[error] it failed\n{"exit":1,"out":"é"}'
+@pytest.mark.parametrize(
+    ("outcome", "content", "error", "text"),
+    [
+        *((outcome, None, "because", f"[{outcome.value}] because") for outcome in Outcome if outcome is not Outcome.OK),
+        (Outcome.INTERRUPTED, None, None, "[interrupted]"),
+        (Outcome.ERROR, None, "cut \ud83d", "[error] cut \ufffd"),
+        (Outcome.ERROR, {"exit": 1, "out": "é"}, "it failed", '[error] it failed\n{"exit":1,"out":"é"}'),
+    ],
+)
+def test_failure_is_its_outcome_its_error_and_its_content(
+    outcome: Outcome, content: object, error: str | None, text: str
+) -> None:
+    """What there is of them, in this order; what UTF-8 cannot hold is replaced."""
+    assert text_of(ToolResult("a", 0, "t", outcome, content, error)) == text
 
 
 @pytest.mark.parametrize(
@@ -203,35 +179,23 @@ async def tell_time(ctx: object) -> str:
 REGISTRY = Registry([lookup, tell_time])
 
 
-@pytest.mark.parametrize("format", ["anthropic", "json"])
-def test_tools_have_an_input_schema(format: str) -> None:
-    """Name, description and input_schema of each tool, in the registry's order."""
-    rendered = render_tools(REGISTRY, format)
-    assert rendered[0] == {"name": "lookup", "description": "Find what a key stands for.", "input_schema": SCHEMA}
-    assert [definition["name"] for definition in rendered] == ["lookup", "now"]
+SAID = {"name": "lookup", "description": "Find what a key stands for."}
 
 
-def test_responses_tools_are_not_strict() -> None:
-    """The Responses API is strict unless told otherwise, and strict admits no optional fields."""
-    assert render_tools([lookup], "openai") == [
-        {
-            "type": "function",
-            "name": "lookup",
-            "description": "Find what a key stands for.",
-            "parameters": SCHEMA,
-            "strict": False,
-        }
-    ]
-
-
-def test_chat_tools_stand_under_function() -> None:
-    """The Chat Completions API nests the definition."""
-    assert render_tools([lookup], "chat") == [
-        {
-            "type": "function",
-            "function": {"name": "lookup", "description": "Find what a key stands for.", "parameters": SCHEMA},
-        }
-    ]
+@pytest.mark.parametrize(
+    ("format", "definition"),
+    [
+        ("anthropic", {**SAID, "input_schema": SCHEMA}),
+        ("json", {**SAID, "input_schema": SCHEMA}),
+        # The Responses API is strict unless it is told otherwise, and strict admits no optional fields.
+        ("openai", {"type": "function", **SAID, "parameters": SCHEMA, "strict": False}),
+        ("chat", {"type": "function", "function": {**SAID, "parameters": SCHEMA}}),
+    ],
+)
+def test_tools_are_defined_in_the_registry_s_order(format: str, definition: dict) -> None:
+    """Name, description and schema of each tool, as the format nests them."""
+    assert render_tools([lookup], format) == [definition]
+    assert render_tools(REGISTRY, format) == [definition, *render_tools([tell_time], format)]
 
 
 def test_tools_are_copied() -> None:

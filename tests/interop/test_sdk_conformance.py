@@ -1,6 +1,7 @@
 """Our plain dictionaries are what the providers' SDKs send and receive."""
 
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -32,13 +33,6 @@ def sdk(module: str) -> ModuleType:
     return importlib.import_module(module)
 
 
-def assert_fits(type_: object, value: object) -> None:
-    """The value is of that request type, and no key of it is unknown there."""
-    adapter = pydantic.TypeAdapter(type_)
-    checked = adapter.validate_python(value, extra="forbid")
-    assert adapter.dump_python(checked, mode="json") == value
-
-
 def test_anthropic_message_is_read() -> None:
     """What the SDK makes of a message is read with every field it has."""
     types = sdk("anthropic.types")
@@ -60,22 +54,6 @@ def test_anthropic_message_is_read() -> None:
     assert read_response(message.model_dump()).calls == (ToolCall("a", "lookup", {"key": "k"}),)
 
 
-def test_anthropic_results_fit() -> None:
-    """Each block of the user message is a ToolResultBlockParam."""
-    types = sdk("anthropic.types")
-    rendered = render_results(RESULTS, "anthropic")
-    assert isinstance(rendered, dict)
-    for block in rendered["content"]:
-        assert_fits(types.ToolResultBlockParam, block)
-
-
-def test_anthropic_tools_fit() -> None:
-    """Each definition is a ToolParam."""
-    types = sdk("anthropic.types")
-    for definition in render_tools([lookup], "anthropic"):
-        assert_fits(types.ToolParam, definition)
-
-
 def test_openai_response_items_are_read() -> None:
     """What the SDK makes of a function call is read with every field it has."""
     types = sdk("openai.types.responses")
@@ -83,20 +61,6 @@ def test_openai_response_items_are_read() -> None:
         type="function_call", id="fc_1", call_id="a", name="lookup", arguments='{"key": "k"}', status="completed"
     )
     assert read_response({"output": [item.model_dump()]}).calls == (ToolCall("a", "lookup", {"key": "k"}),)
-
-
-def test_openai_results_fit() -> None:
-    """Each output is a FunctionCallOutput."""
-    types = sdk("openai.types.responses.response_input_param")
-    for item in render_results(RESULTS, "openai"):
-        assert_fits(types.FunctionCallOutput, item)
-
-
-def test_openai_tools_fit() -> None:
-    """Each definition is a FunctionToolParam with all that is required."""
-    types = sdk("openai.types.responses")
-    for definition in render_tools([lookup], "openai"):
-        assert_fits(types.FunctionToolParam, definition)
 
 
 def test_openai_chat_message_is_read() -> None:
@@ -115,15 +79,30 @@ def test_openai_chat_message_is_read() -> None:
     assert read_response(dumped).calls == (ToolCall("a", "lookup", {"key": "k"}),)
 
 
-def test_openai_chat_results_fit() -> None:
-    """Each answer is a ChatCompletionToolMessageParam."""
-    types = sdk("openai.types.chat")
-    for message in render_results(RESULTS, "chat"):
-        assert_fits(types.ChatCompletionToolMessageParam, message)
+def of_anthropic() -> list[dict]:
+    rendered = render_results(RESULTS, "anthropic")
+    assert isinstance(rendered, dict)
+    return rendered["content"]
 
 
-def test_openai_chat_tools_fit() -> None:
-    """Each definition is a ChatCompletionFunctionToolParam."""
-    types = sdk("openai.types.chat")
-    for definition in render_tools([lookup], "chat"):
-        assert_fits(types.ChatCompletionFunctionToolParam, definition)
+RESPONSES = "openai.types.responses"
+
+
+@pytest.mark.parametrize(
+    ("module", "type_", "made"),
+    [
+        ("anthropic.types", "ToolResultBlockParam", of_anthropic),
+        ("anthropic.types", "ToolParam", lambda: render_tools([lookup], "anthropic")),
+        (f"{RESPONSES}.response_input_param", "FunctionCallOutput", lambda: render_results(RESULTS, "openai")),
+        (RESPONSES, "FunctionToolParam", lambda: render_tools([lookup], "openai")),
+        ("openai.types.chat", "ChatCompletionToolMessageParam", lambda: render_results(RESULTS, "chat")),
+        ("openai.types.chat", "ChatCompletionFunctionToolParam", lambda: render_tools([lookup], "chat")),
+    ],
+)
+def test_what_is_rendered_fits(module: str, type_: str, made: Callable[[], list[dict]]) -> None:
+    """Each item is of the SDK's request type, has all that is required, and no key of it is unknown there."""
+    adapter = pydantic.TypeAdapter(getattr(sdk(module), type_))
+    items = made()
+    assert items
+    for item in items:
+        assert adapter.dump_python(adapter.validate_python(item, extra="forbid"), mode="json") == item
