@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused
 
 pytest.importorskip("starlette", reason="the application under test")
 
@@ -170,10 +169,3 @@ def test_asgi_runs_outside_a_simulation_too() -> None:
             return (await client.request("POST", "/", body=b"word")).body
 
     assert trio.run(program) == b"WORD"
-
-
-@pytest.mark.parametrize("arguments", [{"app": 1}, {"app": _counts, "disconnects": -1}])
-def test_asgi_refuses_what_is_none(arguments: dict[str, Any]) -> None:
-    """Each argument is checked where it is given."""
-    with pytest.raises(DefinitionRefused):
-        sim.asgi(**arguments)

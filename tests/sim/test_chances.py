@@ -134,14 +134,6 @@ def test_lost_timeout_is_found_only_with_an_explored_clock() -> None:
     assert sim.explore(program, check=check, clock="explored").verdict is sim.FAIL
 
 
-@pytest.mark.parametrize("arguments", [{"clock": "real"}, {"clock": True}, {"clock_moves": 0}, {"clock_moves": True}])
-def test_clock_arguments_are_checked(arguments: dict[str, Any]) -> None:
-    """Another word or number is refused before anything runs."""
-    for call in (sim.run, sim.explore):
-        with pytest.raises(DefinitionRefused, match="clock"):
-            call(timed, **arguments)
-
-
 # ---------------------------------------------------------------------- scopes
 
 
@@ -232,13 +224,6 @@ def test_scope_outside_a_simulation_is_a_cancel_scope() -> None:
     assert trio.run(_two_scopes) == ("first done", "second done")
 
 
-@pytest.mark.parametrize("name", ["any", "", 3])
-def test_scope_needs_a_name_of_its_own(name: object) -> None:
-    """What "any" means is the whole program; other things are no names."""
-    with pytest.raises(DefinitionRefused, match="scope"), sim.scope(name):  # type: ignore[arg-type]
-        pass
-
-
 # ---------------------------------------------------------------------- choices and faults
 
 
@@ -323,13 +308,6 @@ def test_choose_outside_a_simulation_is_zero() -> None:
 
     assert sim.choose(3) == 0
     assert trio.run(program) == 0
-
-
-@pytest.mark.parametrize("n", [0, -1, True, 1.5])
-def test_choose_needs_something_to_choose_from(n: object) -> None:
-    """Numbers below 1 are refused."""
-    with pytest.raises(DefinitionRefused, match="choose"):
-        sim.choose(n)  # type: ignore[arg-type]
 
 
 def test_choose_while_unwinding_is_zero_and_not_kept() -> None:
@@ -426,13 +404,6 @@ def test_faults_of_the_disk_twin_are_choices() -> None:
         ("failed at write", "old"): 1,
         ("failed at move", "old"): 1,
     }
-
-
-def test_faults_need_errors() -> None:
-    """No error, something else than an error, and a bound below 1 are refused."""
-    for call in (lambda: sim.faults(), lambda: sim.faults("full"), lambda: sim.faults(OSError, at_most=0)):  # type: ignore[arg-type]
-        with pytest.raises(DefinitionRefused, match="faults"):
-            call()
 
 
 # ---------------------------------------------------------------------- all together

@@ -137,21 +137,6 @@ def test_hybrid_that_finds_nothing_is_a_sample(programs: Any) -> None:
     assert report.claim.startswith("sampled(n=30, reduced=30, distinct=")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: sim.Hybrid(0),
-        lambda: sim.Hybrid(seed="1"),
-        lambda: sim.DPOR(branches="breadth-first"),
-        lambda: sim.DPOR(seed=1.5),
-    ],
-)
-def test_arguments_that_are_refused(make: Any) -> None:
-    """The message says what is expected."""
-    with pytest.raises(DefinitionRefused, match="expected"):
-        make()
-
-
 def test_hybrid_is_not_divided() -> None:
     """It learns from each execution for the next."""
     with pytest.raises(DefinitionRefused, match="cannot be divided"):

@@ -431,12 +431,6 @@ def test_samples_are_a_number() -> None:
         sim.DPOR("declared", samples=-1)
 
 
-def test_unknown_accesses_are_refused() -> None:
-    """The word is one of two."""
-    with pytest.raises(DefinitionRefused, match="reported"):
-        sim.DPOR("guessed")
-
-
 def test_reduction_can_be_used_twice(programs: ModuleType) -> None:
     """A strategy begins anew with each exploration."""
     strategy = sim.DPOR()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -165,13 +165,6 @@ def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_executors, "_versions", lambda: "toolrt 99")
     answer = _executors.do_order("campaign", payload, b"", 1.0)
     assert "a worker with toolrt 99, for a program sent with toolrt " in str(answer)
-
-
-@pytest.mark.parametrize("jobs", [0, True, "2", Executor, None])
-def test_jobs_that_are_no_workers_are_refused(jobs: Any) -> None:
-    """The message says what may be given."""
-    with pytest.raises(DefinitionRefused, match="a number of processes, 1 or more, an Executor, or a dask"):
-        sim.explore(arrivals, sim.Exhaustive(), jobs=jobs)
 
 
 def test_cluster_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,34 +122,6 @@ def test_max_executions_bounds_the_sample() -> None:
     assert (report.executions, report.claim) == (7, f"sampled(n=7, distinct={report.distinct})")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"jobs": 0},
-        {"jobs": True},
-        {"seconds": 0},
-        {"progress": 3},
-        {"max_executions": 0},
-        {"max_executions": 1.5},
-        {"check": 3},
-        {"strategy": 3},
-        {"strategy": sim.Random},
-        {"step_limit": -1},
-    ],
-)
-def test_explore_refuses_bad_arguments(arguments: dict[str, object]) -> None:
-    """A bad argument is refused before anything runs."""
-    with pytest.raises(DefinitionRefused):
-        sim.explore(fails, **arguments)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("policy", "n"), [(3, 10), (sim.Fifo, 10), (sim.Fifo(), 0), (sim.Fifo(), True)])
-def test_random_refuses_bad_arguments(policy: object, n: int) -> None:
-    """A sample needs a policy and a number of executions."""
-    with pytest.raises(DefinitionRefused, match="Random"):
-        sim.Random(policy, n)  # type: ignore[arg-type]
-
-
 def _lost(execution: sim.Execution) -> bool:
     return execution.value == 2
 
@@ -219,12 +191,6 @@ def test_nameless_cells_are_named_after_their_maker() -> None:
 
     wanted = {("cell", task, number) for task in ("main.0", "main.1") for number in (0, 1)}
     assert all(names(seed) == wanted for seed in range(10))
-
-
-def test_cell_name_must_be_text() -> None:
-    """A number is no name."""
-    with pytest.raises(DefinitionRefused):
-        sim.Cell(0, name=3)  # type: ignore[arg-type]
 
 
 def test_odd_resources_do_not_break_a_step() -> None:

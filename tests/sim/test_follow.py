@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import ScheduleRefused
 
 
 def _program(*rounds: int) -> Callable[[], Any]:
@@ -106,9 +104,3 @@ def test_nothing_of_one_execution_is_kept_for_the_next() -> None:
     first = sim.run(_program(2, 2), follow).schedule
     sim.run(_program(0), follow)
     assert sim.run(_program(2, 2), follow).schedule == first
-
-
-def test_text_that_is_no_schedule_is_refused() -> None:
-    """As by `Replay`."""
-    with pytest.raises(ScheduleRefused, match="token 0"):
-        sim.Follow("nobody")

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from toolrt import sim
-from toolrt.errors import Deadlock, DefinitionRefused, NotSimulated
+from toolrt.errors import Deadlock, NotSimulated
 
 
 async def shout(stream: trio.SocketStream) -> None:
@@ -216,18 +216,6 @@ def test_network_hosts_are_apart() -> None:
         return seen
 
     assert sim.run(program).value == ["two", "ConnectionRefusedError", "ConnectionRefusedError", "gaierror", "OSError"]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"hosts": []}, {"hosts": "one"}, {"hosts": ["A"]}, {"buffer": 0}, {"latency": -1}, {"loss": -1}, {"delay": "x"}],
-)
-def test_network_refuses_what_is_no_network(settings: dict[str, Any]) -> None:
-    """Each argument is checked where it is given."""
-    with pytest.raises(DefinitionRefused):
-        sim.Network(**settings)
-    with pytest.raises(DefinitionRefused):
-        sim.Network(hosts=["one"]).host("two").__enter__()
 
 
 def test_network_of_one_execution_is_gone_in_the_next() -> None:

@@ -20,7 +20,7 @@ from tests._profile import FULL
 from tests.sim._programs import OPERATIONS, THINGS, program_of, timed
 from tests.sim._traces import TooMany, count_traces, reduced
 from toolrt import sim, testing
-from toolrt.errors import DefinitionRefused, InputRefused, ScheduleRefused
+from toolrt.errors import DefinitionRefused, InputRefused
 
 pytest_plugins = ["pytester"]
 
@@ -165,16 +165,6 @@ def test_a_test_is_explored_in_its_order() -> None:
     assert "with order=trio" in failed.value.__notes__[0]
     with pytest.raises(DefinitionRefused, match="order"):
         testing.explored(order="fifo")(test_it)()
-
-
-def test_an_unknown_order_is_refused() -> None:
-    """By all that take one, before anything runs."""
-    calls: list[Callable[..., object]] = [sim.run, sim.explore, sim.estimate]
-    for call in calls:
-        with pytest.raises(DefinitionRefused, match="order"):
-            call(two_add, order="fifo")
-    with pytest.raises(ScheduleRefused, match="order"):
-        sim.Schedule.from_json('{"toolrt_schedule": 1, "order": "fifo", "steps": []}')
 
 
 @pytest.mark.parametrize("actors", [{"cancel_at": "any"}, {"clock": "explored"}])

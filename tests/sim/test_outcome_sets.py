@@ -9,7 +9,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import Deadlock, DefinitionRefused
+from toolrt.errors import Deadlock
 
 
 def _counting(rounds: int = 1, guarded: bool = False, result: Any = int) -> Any:
@@ -127,20 +127,6 @@ def test_outcomes_are_counted_over_processes() -> None:
     report = sim.explore(_counting(), sim.Exhaustive(), jobs=2, outcomes={1, 2, 3})
     assert report.verdict is sim.FAIL
     assert report.missing == (3,)
-
-
-@pytest.mark.parametrize("outcomes", [set(), "ab", 3, {1: 2}])
-def test_no_collection_is_refused(outcomes: Any) -> None:
-    """A set that is empty or is no collection is a mistake."""
-    with pytest.raises(DefinitionRefused, match="outcomes"):
-        sim.explore(_counting(), outcomes=outcomes)
-
-
-@pytest.mark.parametrize("bug", [1, "lost", {1: "lost"}])
-def test_bug_that_is_no_collection_is_refused(bug: Any) -> None:
-    """A text is no set of its letters; nothing is run for it."""
-    with pytest.raises(DefinitionRefused, match="a set, or a list, of outcomes"):
-        sim.compare(_counting(), _counting(), bug=bug)
 
 
 def test_repair_that_allows_no_more_passes() -> None:

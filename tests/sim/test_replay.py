@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 import trio
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import Deadlock, DefinitionRefused, ReplayDiverged, ScheduleRefused, StepLimit
+from toolrt.errors import Deadlock, ReplayDiverged, ScheduleRefused, StepLimit
 
 
 def adders(tasks: int = 3, rounds: int = 2, name: str = "x"):
@@ -87,13 +86,6 @@ def test_short_form_may_name_functions() -> None:
     assert sim.Schedule.of(schedule.named).tasks == schedule.tasks
     assert sim.replay(program, schedule.named).schedule == schedule
     assert sim.replay(program, schedule.named.replace("withdraw", "renamed")).schedule == schedule
-
-
-@pytest.mark.parametrize("text", ["withdraw", "main withdraw", "main.0*2 withdraw", "main.0 withdraw withdraw"])
-def test_name_that_follows_no_task_is_refused(text: str) -> None:
-    """A function's name stands behind a path, which has no count of its own; the program's has none."""
-    with pytest.raises(ScheduleRefused, match="is not a task path"):
-        sim.Schedule.of(text)
 
 
 @pytest.mark.parametrize(
@@ -239,12 +231,6 @@ def test_bad_schedule_is_refused(text: str, why: str) -> None:
     assert why in str(caught.value)
 
 
-def test_schedule_of_another_type_is_refused() -> None:
-    """A number is no schedule."""
-    with pytest.raises(ScheduleRefused):
-        sim.replay(adders(), 7)  # type: ignore[arg-type]
-
-
 @given(st.lists(st.integers(-1, 4), max_size=20))
 def test_any_list_of_choices_is_a_schedule_that_replays(choices: list[int]) -> None:
     """Whatever Hypothesis draws runs, and what it ran replays to the last byte."""
@@ -274,16 +260,6 @@ class _Raises:
         return 0
 
 
-class _OutOfRange(_Raises):
-    def choose(self, enabled: tuple[str, ...], step: int) -> int:
-        return len(enabled)
-
-
-class _NotANumber(_Raises):
-    def choose(self, enabled: tuple[str, ...], step: int) -> int:
-        return None  # type: ignore[return-value]
-
-
 def test_policy_that_raises_is_raised_after_the_run() -> None:
     """What a policy raises reaches the caller as it is; the program is unwound first."""
     unwound = []
@@ -305,25 +281,3 @@ def test_policy_that_raises_leaves_nothing_behind() -> None:
     with pytest.raises(LookupError):
         sim.run(adders(), _Raises())
     assert sim.run(adders()).value == 2
-
-
-@pytest.mark.parametrize("policy", [_OutOfRange(), _NotANumber()])
-def test_policy_that_picks_nothing_is_refused(policy: sim.Policy) -> None:
-    """A choice outside the enabled list is the policy's error."""
-    with pytest.raises(DefinitionRefused, match="choose"):
-        sim.run(adders(), policy)
-
-
-@pytest.mark.parametrize("policy", [sim.Fifo, "fifo", 3])
-def test_policy_must_be_one(policy: object) -> None:
-    """A class or a name is no policy."""
-    with pytest.raises(DefinitionRefused, match="policy"):
-        sim.run(adders(), policy)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [{}, None, 5, b"{}"], ids=repr)
-def test_what_is_no_text_is_no_schedule(value: Any) -> None:
-    """Read from JSON or from the short form, it is refused alike."""
-    for read in (sim.Schedule.from_json, sim.Schedule.from_short):
-        with pytest.raises(ScheduleRefused, match="expected a text, got a"):
-            read(value)

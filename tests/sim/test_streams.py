@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from toolrt import sim
-from toolrt.errors import ScheduleRefused
 
 
 async def drawing() -> int:
@@ -113,10 +112,3 @@ def test_streams_reach_what_begins_before_the_first_choice() -> None:
         return "done"
 
     assert sim.explore(program, sim.Portfolio(100)).verdict is sim.PASS
-
-
-@pytest.mark.parametrize("text", ["chance=x main", "chance= main", "chance=-1 main", "chance=3"])
-def test_schedule_with_a_wrong_stream_is_refused(text: str) -> None:
-    """The stream is a number, and steps follow it."""
-    with pytest.raises(ScheduleRefused):
-        sim.Schedule.from_short(text)

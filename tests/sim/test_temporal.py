@@ -8,7 +8,6 @@ import pytest
 import trio
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused
 
 STATE: dict[str, int] = {}
 
@@ -70,14 +69,6 @@ def test_predicates_of_executions_and_several() -> None:
     assert sim.explore(swaps, sim.Exhaustive(), [fine, sim.reachable(both)]).verdict is sim.PASS
     joined = fine & sim.sometimes(lambda execution: execution.value == 2)
     assert sim.explore(swaps, sim.Exhaustive(), joined).verdict is sim.FAIL
-
-
-def test_refused() -> None:
-    """What is no predicate, and counts over processes."""
-    with pytest.raises(DefinitionRefused):
-        sim.always(1)  # type: ignore[arg-type]
-    with pytest.raises(DefinitionRefused):
-        sim.explore(swaps, sim.Exhaustive(), sim.reachable(both), jobs=2)
 
 
 def test_real_clock_in_a_circle_decides_nothing() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import trio
 import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import Deadlock, DefinitionRefused
+from toolrt.errors import Deadlock
 
 
 def outcomes(program, executions: int = 200) -> dict[object, int]:
@@ -134,19 +133,6 @@ def test_trio_testing_clock_is_not_needed() -> None:
         return tuple(order)
 
     assert outcomes(program) == {(0, 1, 2): 200}
-
-
-@pytest.mark.parametrize("program", [None, 3, "main"])
-def test_program_must_be_callable(program: object) -> None:
-    """What cannot be called is refused before anything runs."""
-    with pytest.raises(DefinitionRefused, match="a program"):
-        sim.run(program)  # type: ignore[arg-type]
-
-
-def test_program_must_be_async() -> None:
-    """A sync function is no program."""
-    with pytest.raises(DefinitionRefused, match="async function"):
-        sim.run(lambda: 3)  # type: ignore[arg-type,return-value]
 
 
 def test_program_that_returns_at_once_has_one_step() -> None:
