@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Image,
         Json,
         LaneChanges,
+        LongResult,
         Mode,
         Outcome,
         OutputChunk,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         ToolCall,
         ToolOutput,
         ToolResult,
+        read_result,
         tool,
     )
     from toolrt.order import (
@@ -102,6 +104,7 @@ __all__ = [
     "LanePolicy",
     "LaneRule",
     "Limits",
+    "LongResult",
     "MemoryDisk",
     "Mode",
     "Outcome",
@@ -135,6 +138,7 @@ __all__ = [
     "by_safety",
     "parallel",
     "partition",
+    "read_result",
     "record",
     "run_sync",
     "serial",

@@ -16,9 +16,10 @@ from toolrt.model._event import (
     Severity,
 )
 from toolrt.model._mismatch import Mismatch
+from toolrt.model._read_result import read_result
 from toolrt.model._row import FieldClaims, Row
 from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Observer, Services, ToolTelemetry
-from toolrt.model._state import State, WorkingDir
+from toolrt.model._state import LongResult, State, WorkingDir
 from toolrt.model._tool import Arguments, Registry, Tool, reads_only, tool
 from toolrt.model._update import BatchOutcome, Progress, RejectedModifier, ResultReady, StateMerged, Update
 
@@ -48,6 +49,7 @@ __all__ = [
     "Image",
     "Json",
     "LaneChanges",
+    "LongResult",
     "Mismatch",
     "Mode",
     "Modifier",
@@ -77,6 +79,7 @@ __all__ = [
     "WorkingDir",
     "covers",
     "decision",
+    "read_result",
     "reads_only",
     "tool",
 ]

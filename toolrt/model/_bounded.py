@@ -1,7 +1,8 @@
 """Bounds what one result may hold.
 
 Rules.
-    1. A text that is too long loses its middle.  What is left says how much is missing, and how to get it.
+    1. A text that is too long loses its middle.  What is left says how much is missing, and how to get it: see
+       `toolrt.model._read_result` for a handle to read on by.
     2. Any other value of JSON's kinds that would be too long becomes the beginning of its JSON.
     3. Of parts (pictures, files) each is kept as long as there is room.
     4. A value of another kind is handed on as it is: only its own code knows how large it is.
@@ -22,7 +23,10 @@ from toolrt.model._content import File, Image, Part, Text, parts_of
 RESULT_MOST = 200_000
 
 #: From so many on, there is room to say how to get the rest.
-_TOLD_FROM = 400
+TOLD_FROM = 400
+
+#: Characters that are kept of a result which is too long, and of all that a state keeps, so that a model reads on.
+KEPT_MOST = 2_000_000
 
 #: Bytes of the pictures and files of one result; providers take about 5 MB of each.
 _DATA_MOST = 5 * 1024 * 1024
@@ -36,6 +40,11 @@ def is_a_bound(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+def most_of(tool: Any, most: int | None) -> int | None:
+    """How many characters a result of `tool`, if it is known, may have; by default `most`.  None is any number."""
+    return most if tool is None or tool.max_result is None else tool.max_result
+
+
 def bounded(content: Any, most: int) -> Any:
     """`content`, or as much of it as has at most `most` characters, in words that say so."""
     kind = type(content)
@@ -46,7 +55,7 @@ def bounded(content: Any, most: int) -> Any:
     parts = parts_of(content)
     if parts is not None:
         return _bounded_parts(content, parts, most)
-    if not _is_longer(content, most):
+    if not is_longer(content, most):
         return content
     if isinstance(content, str):
         return shortened(str.__str__(content), most)
@@ -63,7 +72,7 @@ def _bounded_parts(content: Any, parts: list[Part], most: int) -> Any:
             size -= len(part.data)
             if size < 0:
                 cut = f"{part.in_words().removesuffix('here]')}as a result may have {_DATA_MOST:,} bytes of such]"
-                part = Text(cut if len(cut) <= _TOLD_FROM else "[a file that is too large]")
+                part = Text(cut if len(cut) <= TOLD_FROM else "[a file that is too large]")
             told.append(part)
             continue
         text = part.in_words()
@@ -78,26 +87,43 @@ def _bounded_parts(content: Any, parts: list[Part], most: int) -> Any:
     return content if told == parts else told
 
 
-def shortened(text: str, most: int, is_whole: bool = True) -> str:
+def shortened(text: str, most: int, is_whole: bool = True, handle: str | None = None) -> str:
     """`text` without its middle.
 
     Args:
         text: more than `most` characters.
         most: how many the answer has; of a few hundred, beside the line that tells of the rest.
         is_whole: whether it is all that there was; if not, its beginning is what is kept.
+        handle: what `toolrt.read_result` reads on by; None: nothing is kept to read on.
     """
     left_out = f"{len(text) - most:,} characters" if is_whole else "the rest"
-    how = "ask for less at a time if the tool can give it, or raise max_result of the tool or the Runtime"
-    gap, room = f"\n[... {left_out} left out ...]\n", most
-    if most >= _TOLD_FROM:
+
+    def gap(offset: int) -> str:
+        if most < TOLD_FROM:
+            return f"\n[... {left_out} left out ...]\n"
+        how = "ask for less at a time if the tool can give it, or raise max_result of the tool or the Runtime"
+        if handle is not None:
+            how = f"read on with read_result(handle={handle!r}, offset={offset})"
         over = "over " if is_whole else ""
-        gap = f"\n[... {over}{left_out} left out: a result may have {most:,} characters; {how} ...]\n"
-        room -= len(gap)
+        return f"\n[... {over}{left_out} left out: a result may have {most:,} characters; {how} ...]\n"
+
+    room = most - len(gap(most))  # no offset has more digits
     tail = room // 2 if is_whole else 0
-    return f"{text[: room - tail]}{gap}{text[len(text) - tail :]}"
+    head = room - tail
+    return f"{text[:head]}{gap(head)}{text[len(text) - tail :]}"
 
 
-def _is_longer(value: Any, most: int) -> bool:
+def whole_text(content: Any) -> tuple[str, bool]:
+    """All of `content` as a text, or the beginning of its JSON that is kept; and whether it is all."""
+    if isinstance(content, str):
+        return str.__str__(content), True
+    parts = parts_of(content)
+    if parts is not None:
+        return "\n".join(part.in_words() for part in parts), True
+    return _beginning(content, KEPT_MOST)
+
+
+def is_longer(value: Any, most: int) -> bool:
     """Whether its JSON has more than `most` characters, about; looks at no more of it than that takes."""
     left, size = [value], 0
     while left:

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from toolrt._plain import plain
+import attrs
+
+from toolrt._plain import counted, plain
 from toolrt.errors import DefinitionRefused
 from toolrt.model._overlay import changed
 
@@ -18,7 +20,17 @@ from toolrt.model._overlay import changed
 WorkingDir = PurePath | str | None
 
 #: The typed fields.
-FIELDS = ("working_dir", "context_budget", "error_signatures", "hints")
+FIELDS = ("working_dir", "context_budget", "error_signatures", "hints", "long_results")
+
+
+@attrs.frozen
+class LongResult:
+    """The text of a result that was too long for the model, which reads on by its handle (`toolrt.read_result`)."""
+
+    #: Made of the text alone.
+    handle: str
+    #: All of it, or its beginning where it is longer than a state keeps.
+    text: str = attrs.field(repr=lambda text: f"<{counted(len(text), 'character')}>")
 
 
 def _checked_working_dir(value: object) -> PurePath | None:
@@ -47,6 +59,12 @@ def _checked_texts(field: str, value: object) -> tuple[str, ...]:
     raise DefinitionRefused(f"State.{field}", "a sequence of strings", value)
 
 
+def _checked_long_results(value: object) -> tuple[LongResult, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(one, LongResult) for one in value):
+        return tuple(value)
+    raise DefinitionRefused("State.long_results", "a sequence of LongResult", value)
+
+
 class State(Mapping[str, Any]):
     """An immutable mapping with typed fields beside it.
 
@@ -59,18 +77,20 @@ class State(Mapping[str, Any]):
         context_budget: how many tokens the model's context still has room for; None is unknown.
         error_signatures: the most distinctive lines of the first failed command, or none.
         hints: what tools suggest to the model, each once, in order; what is new since the batch began is news.
+        long_results: what `toolrt.read_result` reads on, the oldest first.
 
     Raises:
         DefinitionRefused: a key is not a string, or a field has a value of another type.
     """
 
-    __slots__ = ("_values", "context_budget", "error_signatures", "hints", "working_dir")
+    __slots__ = ("_values", "context_budget", "error_signatures", "hints", "long_results", "working_dir")
 
     _values: Mapping[str, Any]
     working_dir: PurePath | None
     context_budget: int | None
     error_signatures: tuple[str, ...]
     hints: tuple[str, ...]
+    long_results: tuple[LongResult, ...]
 
     def __init__(
         self,
@@ -80,6 +100,7 @@ class State(Mapping[str, Any]):
         context_budget: int | None = None,
         error_signatures: tuple[str, ...] = (),
         hints: tuple[str, ...] = (),
+        long_results: tuple[LongResult, ...] = (),
     ) -> None:
         if isinstance(values, State):
             raise DefinitionRefused("State", "a mapping (a State is changed by set, update and replace)", values)
@@ -94,6 +115,7 @@ class State(Mapping[str, Any]):
         write(self, "context_budget", _checked_budget(context_budget))
         write(self, "error_signatures", _checked_texts("error_signatures", error_signatures))
         write(self, "hints", _checked_texts("hints", hints))
+        write(self, "long_results", _checked_long_results(long_results))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a State never changes: use replace({name}=...) or set(key, value) for a new one")
@@ -192,6 +214,7 @@ class State(Mapping[str, Any]):
                 "context_budget": self.context_budget,
                 "error_signatures": list(self.error_signatures),
                 "hints": list(self.hints),
+                "long_results": {one.handle: len(one.text) for one in self.long_results},
             },
         }
 

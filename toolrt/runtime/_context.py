@@ -30,6 +30,7 @@ from toolrt.model import (
     Withheld,
     WorkingDir,
 )
+from toolrt.model._bounded import most_of
 from toolrt.model._watched_state import StateReads, bare_state
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
@@ -230,9 +231,7 @@ class ToolContext:
 
         What is longer loses its middle.  A tool that answers less, and says how to get the rest, serves a model better.
         """
-        tool: Any = self._call.tool
-        own: int | None = None if tool is None else tool.max_result
-        return self._host.max_result if own is None else own
+        return most_of(self._call.tool, self._host.max_result)
 
     @property
     def has_journal(self) -> bool:

@@ -27,6 +27,8 @@ from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
 from toolrt.model import Outcome, Tool, ToolOutput
+from toolrt.model._bounded import most_of
+from toolrt.model._read_result import kept
 from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, Status, _footprints, may_go_stale
 from toolrt.runtime._caller import RUNNING_CALL
 from toolrt.runtime._cancellation import split_cancelled
@@ -81,6 +83,8 @@ class ExecutionHost(CallHost, Protocol):
     timeout: float | None
     reader: Reader
     questions: ToolQuestions
+    #: Whether a model can read on in results that are too long.
+    reads_on: bool
     #: Gives the time on Trio's clock.
     now: Callable[[], float]
 
@@ -323,6 +327,9 @@ def _returned(run: ExecutionHost, lane: LaneRecord, call: CallRecord, value: Any
     call.ended_at = run.now()
     if call.state in _SETTLED:
         return
+    if run.reads_on:
+        most = most_of(call.tool, run.max_result)
+        value = value if most is None else kept(value, most)
     if isinstance(value, ToolOutput):
         if value.modifiers:
             call.modifiers = value.modifiers

@@ -46,8 +46,9 @@ from toolrt.model import (
     ToolOutput,
     ToolResult,
 )
-from toolrt.model._bounded import bounded
+from toolrt.model._bounded import bounded, most_of
 from toolrt.model._invalid_call import invalid_call_text
+from toolrt.model._read_result import read_result
 from toolrt.model._tool import decoded
 from toolrt.model._watched_state import bare_state, parts_json
 from toolrt.order import (
@@ -172,6 +173,8 @@ class BatchRun:
         self.hooks = settings.hooks
         self.limit, self.timeout = settings.limit, settings.timeout
         self.max_result = settings.max_result if lease is None else None
+        #: Whether a model can read on in results that are too long.
+        self.reads_on = lease is None and settings.registry.get(read_result.name) is read_result
         budget = (state if type(state) is State else bare_state(state)).context_budget
         #: How many tokens one read may answer; None is any number.  Fixed here (RULES 23).
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
@@ -326,8 +329,7 @@ class BatchRun:
         self._fix(call, outcome, content, error)
 
     def _fix(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
-        asked, tool = call.call, call.tool
-        most = self.max_result if tool is None or tool.max_result is None else tool.max_result
+        asked, most = call.call, most_of(call.tool, self.max_result)
         if most is not None:
             if content is not None and (type(content) is not str or len(content) > most):
                 content = bounded(content, most)

@@ -26,7 +26,7 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, File, Image, Json, Mode, Outcome, State, Text, ToolOutput, ToolResult
 from toolrt.model._change import Change, as_change
-from toolrt.model._state import FIELDS
+from toolrt.model._state import FIELDS, LongResult
 from toolrt.model._watched_state import bare_state
 
 #: How deep a value may be nested.
@@ -59,6 +59,7 @@ _KINDS: dict[str, _Kind] = {
     "claim": _fields_of(Claim),
     "result": _fields_of(ToolResult),
     "change": _fields_of(Change),
+    "long_result": _fields_of(LongResult),
     "state": (State, lambda state: _state_parts(state), lambda parts: State(parts[0], **parts[1])),
 }
 
