@@ -370,7 +370,7 @@ async def test_an_id_in_use_is_refused_and_the_first_call_goes_on(autojump_clock
 
 async def test_a_message_that_is_too_long_is_refused_and_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """However it comes in pieces; the next one is read."""
-    monkeypatch.setattr(_serve, "_MESSAGE_MOST", 1000)
+    monkeypatch.setattr(_serve, "MESSAGE_MOST", 1000)
     tools, _ = recorded()
     async with served(tools) as host:
         for _piece in range(30):
@@ -463,7 +463,7 @@ async def test_what_waits_to_be_sent_is_bounded_and_nothing_deadlocks(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     """Progress is dropped first, then reading pauses; a host that reads at last gets every answer."""
-    monkeypatch.setattr(_serve, "_UNSENT_MOST", 20_000)
+    monkeypatch.setattr(_serve, "UNSENT_MOST", 20_000)
     monkeypatch.setattr(_serve, "_PROGRESS_UNSENT_MOST", 0)
     tools, _ = recorded()
     to_server, incoming = trio.testing.memory_stream_one_way_pair()

@@ -35,6 +35,7 @@ EXTRAS = {
     "cli": "this command line",
     "cluster": "campaigns on many machines",
     "code": "code tools: symbols, callers, blast radius",
+    "http": "toolrt serve --http",
     "langgraph": "a ToolNode for LangGraph",
     "llama_index": "agents of LlamaIndex",
     "lsp": "diagnostics of language servers",
