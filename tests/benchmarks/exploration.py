@@ -409,6 +409,44 @@ def print_parts(rows: Rows) -> None:
         rows.add(tasks, ours, theirs, ours / theirs)
 
 
+#: What is explored with a check that looks at the outcome alone: its name, what makes it, and how many executions.
+CHECKED: list[tuple[str, Callable[[], Program], int]] = [
+    ("lost update 3x2", lost_update, 600),
+    ("1,000 steps", lambda: added(1_000), 40),
+    ("10,000 steps", lambda: added(10_000), 6),
+    ("100 tasks", lambda: beside_many(100), 30),
+]
+
+
+def print_checked(rows: Rows) -> None:
+    """Print how fast programs are explored with a check, in times one `trio.run` each: medians, least and most."""
+    columns = {"least": ">8.2f", "times trio.run": ">16.2f", "most": ">8.2f"}
+    rows.begin("checked", {"explored": "<40", **columns})
+
+    def check(execution: sim.Execution) -> bool:
+        return execution.error is None
+
+    for name, make, executions in CHECKED:
+        program = make()
+        ways: list[tuple[str, Callable[[], sim.Strategy], Any]] = [
+            ("walk", lambda n=executions: sim.Random(sim.RandomWalk(1), n), None),  # type: ignore[misc]
+            ("walk with check", lambda n=executions: sim.Random(sim.RandomWalk(1), n), check),  # type: ignore[misc]
+            ("Portfolio with check", lambda n=executions: sim.Portfolio(n), check),  # type: ignore[misc]
+        ]
+        times: dict[str, list[float]] = {way: [] for way, *_ in ways}
+        for _ in range(ROUNDS):
+            begun = time.process_time()
+            for _ in range(executions):
+                trio.run(program)
+            bare_seconds = time.process_time() - begun
+            for way, strategy, judge in ways:
+                begun = time.process_time()
+                sim.explore(program, strategy(), judge, step_limit=100_000)
+                times[way].append(bare_seconds / (time.process_time() - begun))
+        for way, found in times.items():
+            rows.add(f"{name}: {way}", min(found), statistics.median(found), max(found))
+
+
 def print_neighbour(rows: Rows, directory: Path) -> None:
     """Print how fast fast-check's scheduler is on the lost update, in turn with this one."""
     script = Path(__file__).with_name("fast_check.mjs")
@@ -444,6 +482,7 @@ def main() -> None:
     if options.fast_check is not None:
         print_neighbour(rows, options.fast_check)
     print_parts(rows)
+    print_checked(rows)
     print_reduced(rows)
     print_long(rows)
     print_explained(rows)

@@ -432,8 +432,9 @@ def test_tracked_code_tests_the_truth_of_what_it_polls(order: str) -> None:
         return len(items)
 
     counts = [
-        sim.explore(program, sim.Exhaustive(), lambda execution: True, track=track, order=order, step_limit=60).claim
+        sim.explore(program, sim.Exhaustive(), check, track=track, order=order, step_limit=60).claim
         for track in (False, True)
+        for check in (None, lambda execution: True)
     ]
     schedules = {"any": 7, "trio": 4}[order]
     assert all(claim.startswith(f"exhaustive(schedules={schedules})") for claim in counts), counts

@@ -29,7 +29,8 @@ __all__ = ["Execution"]
 class Execution:
     """The result of one execution: frozen when the program ended or could not go on.
 
-    Schedule and trace are built when they are first asked for.
+    Schedule and trace are built when they are first asked for.  Where an exploration kept neither what steps touched
+    nor events, the program runs again for them, with the same choices.
     """
 
     def __init__(
@@ -71,6 +72,24 @@ class Execution:
         self._notes: Mapping[str, Any] = {}
         #: Gives the trace with details: set where it stands in a failure, which can be run again.
         self._again: Callable[[], Trace] | None = None
+        # Gives another run of the same choices that has a record: set where this one kept none.
+        self._make_again: Callable[[Execution], Execution] | None = None
+        # True once a reader has asked for the record: what steps touched, and events.
+        self._is_read = False
+
+    def _keep_record(self) -> None:
+        """Take the record from another run of the same choices, where this one kept none.
+
+        Raises:
+            ReplayDiverged: that run is another execution, so the program depends on more than its schedule.
+            NotSimulated: this code runs inside a Trio loop.
+        """
+        self._is_read = True
+        if self._make_again is not None:
+            again = self._make_again(self)
+            self._made, self._changes, self._raw_events = again._made, again._changes, again._raw_events
+            self.__dict__.pop("_raw_steps", None)
+            self._make_again = None
 
     @cached_property
     def _raw_steps(self) -> Sequence[RawStep]:
@@ -100,6 +119,7 @@ class Execution:
     @cached_property
     def schedule(self) -> Schedule:
         """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
+        self._keep_record()
         # What woke a task follows from the choices, and is in no form of a schedule.
         steps = self._steps(with_causes=False)
         return Schedule(steps, self._stopped, self.order, self._functions(), self.chance or 0)
@@ -114,6 +134,7 @@ class Execution:
     @cached_property
     def trace(self) -> Trace:
         """Everything observed, up to the moment the execution ended."""
+        self._keep_record()
         return Trace(self._raw_events, lambda: self._steps(with_causes=True), self._meta(), self._notes)
 
     def detailed(self) -> Trace:

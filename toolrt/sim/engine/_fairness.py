@@ -19,6 +19,7 @@ step limit ends it.  A round has at most 16 steps.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from types import CodeType, CoroutineType, FrameType, GeneratorType, MethodType
 from typing import Any
 
@@ -60,12 +61,16 @@ class Fairness:
         record: the execution.
         roster: its tasks.
         clock: the Trio run's clock.
+        instead: is called in place of looking at a task that may be in a circle; None: it is looked at.
     """
 
-    def __init__(self, record: ExecutionRecord, roster: Roster, clock: VirtualClock) -> None:
+    def __init__(
+        self, record: ExecutionRecord, roster: Roster, clock: VirtualClock, instead: Callable[[], None] | None = None
+    ) -> None:
         self._record = record
         self._clock = clock
         self._roster = roster
+        self._instead = instead
         self._watch: StepWatch | None = None
         self._rounds: dict[Actor, _Round] = {}
         self._patience: dict[Actor, int] = {}
@@ -99,6 +104,9 @@ class Fairness:
             # Not again before so many more checkpoints.
             actor.passed = -2
             if _may_come_back(actor.task.coro) and (now := _Standing.of(actor.task.coro)) is not None:
+                if self._instead is not None:
+                    self._instead()
+                    return False
                 self._rounds[actor] = _Round(now)
                 actor.is_watched = True
                 actor.passed = 0

@@ -25,6 +25,7 @@ __all__ = [
     "InPasses",
     "Job",
     "Jobs",
+    "RecordNeeded",
     "called",
     "checked_job",
     "interruptible",
@@ -35,6 +36,10 @@ T = TypeVar("T")
 
 #: After so many steps an execution is stopped, unless the caller says otherwise.
 DEFAULT_STEP_LIMIT = 10_000
+
+
+class RecordNeeded(Exception):
+    """Whether a task goes round in a circle depends on what rewritten code reports, and nothing is reported."""
 
 
 class InPasses:
@@ -66,9 +71,12 @@ class Job:
     #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
     #: run for it is a twentieth of a small execution.
     caller_is_not_asked: bool = False
-    #: False when the execution will not be shown: accesses and events are then not reported, and enabled lists need
-    #: not be kept.
+    #: False when no reader is expected to look at what steps touch, nor at events: they are then not reported.
     reports: bool = True
+    #: False when enabled lists need not be kept either.
+    keeps_enabled: bool = True
+    #: False: an execution in which a task may go round in a circle is ended, and `RecordNeeded` is raised.
+    looks_for_circles: bool = True
     #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
     pass_limit: int | None = None
     #: Collects where in the source each step ran, and each access was made; None: they are not wanted.

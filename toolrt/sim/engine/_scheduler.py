@@ -50,7 +50,7 @@ from toolrt.sim._trio_internals import (
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._fairness import Fairness
-from toolrt.sim.engine._job import Job, called, interruptible
+from toolrt.sim.engine._job import Job, RecordNeeded, called, interruptible
 from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
 from toolrt.sim.engine._roster import MARK, Actor, RawStep, Roster
@@ -113,7 +113,7 @@ class Scheduler:
         # The turns of program and foreign tasks; made when there are foreign tasks, which is seldom.
         self._turns_taken: Turns | None = None
         self._pause_at = min(job.step_limit, _STEPS_BETWEEN_VISITS)
-        self._fairness = Fairness(self.record, roster, clock)
+        self._fairness = Fairness(self.record, roster, clock, None if job.looks_for_circles else self._need_record)
         self._clock_moved_at = 0  # the step before which time moved last
         #: True once the program was cancelled because it could not go on.
         self.given_up = False
@@ -127,7 +127,7 @@ class Scheduler:
         self._broken = False  # Trio's machinery failed under this execution: Trio's loop takes over
         # A policy that picks by number alone: the names that were enabled are made when a reader asks, or never.
         self._pick_any: Callable[[int], int] | None = getattr(policy, "pick_any", None)
-        if self._pick_any is not None and job.reports:
+        if self._pick_any is not None and (job.reports or job.keeps_enabled):
             if job.order == "trio" or job.places is not None:
                 self._pick_any = None
             else:
@@ -554,6 +554,9 @@ class Scheduler:
         self.given_up = self.spoiled = True
         self._unwinding_left = 0
         return self._seam.forced_end()
+
+    def _need_record(self) -> None:
+        self.abandon(RecordNeeded())
 
     def _give_up(self, error: BaseException | None) -> None:
         if self.given_up:

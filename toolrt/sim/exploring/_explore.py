@@ -220,9 +220,10 @@ def explore(
         strategy: picks the executions; None is ``Portfolio(1000)``.
         check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False, a
             text that says what is wrong, or violations; ``None`` and ``[]`` are no complaint, but an execution with an
-            error is then a failure; exactly ``True`` says that all is well.  None: an execution fails when it has an
-            error, and what comes out of it is not judged.  Where a check has an attribute `leaves_out`, a tuple of
-            texts, the report says that it leaves those out.
+            error is then a failure; exactly ``True`` says that all is well.  The first time that it reads a trace or
+            schedule, the program may run once more for it.  None: an execution fails when it has an error, and what
+            comes out of it is not judged.  Where a check has an attribute `leaves_out`, a tuple of texts, the report
+            says that it leaves those out.
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
         jobs: the number of processes, 1 or more; or a `concurrent.futures.Executor`; or a `dask.distributed.Client`,
             whose cluster then runs it.  With more than one process the strategy is `Exhaustive`, `Bounded`, `DPOR`,

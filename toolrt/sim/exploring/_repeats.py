@@ -129,7 +129,9 @@ def begins_otherwise(beginning: tuple[tuple[str, ...], ...], execution: Executio
 
 def difference_between(first: Execution, again: Execution, touched: bool = True) -> str | None:
     """Say where two executions of one schedule differ, in what could run or in what was touched; None: nowhere."""
-    for step, (before, after) in enumerate(zip_longest(first.schedule.steps, again.schedule.steps)):
+    # Not `schedule`: it would have the program run again where no record was kept.
+    steps = first._steps(with_causes=False), again._steps(with_causes=False)
+    for step, (before, after) in enumerate(zip_longest(*steps)):
         if before is None or after is None or not _offer_the_same(before, after):
             return uncontrolled(step, _offered(before), _offered(after))
         if touched and told_by(before) != told_by(after):

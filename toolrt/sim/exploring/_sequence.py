@@ -16,8 +16,8 @@ from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._conclusion import Evidence
-from toolrt.sim.exploring._judge import judge
 from toolrt.sim.exploring._progress import PROGRESS_EVERY, Budget, ExplorationProgress
+from toolrt.sim.exploring._records import LazyRecords
 from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.exploring._tally import FAILURES_KEPT, outcome_key
 from toolrt.sim.exploring._workers import ExploredProgram
@@ -42,10 +42,10 @@ def exploration(
     program, check, step_limit = task.bound(), task.check, task.step_limit
     seen = Evidence()
     repeats = Repeats()
+    # The first is compared with another run of it at the end.
+    records = LazyRecords(task, program, repeats, is_watched=not search.asks_nobody, keeps_first=True)
     first: Execution | None = None
     alone = check is None and search.asks_nobody and progress is None
-    # When no check and no code of the user's sees an execution, only the policy needs what its steps touched.
-    shown = check is not None or not search.asks_nobody
     minds_failures = getattr(search, "minds_failures", False)
     began = time.perf_counter()
     told, end = began, inf if budget.seconds is None else began + budget.seconds
@@ -88,10 +88,8 @@ def exploration(
             is_compared = True
             break
         try:
-            # The first execution is compared with another run of it at the end.
-            reports = shown or first is None or getattr(policy, "reads_accesses", True)
             chance = getattr(search, "chance", 0)
-            execution = yield Job(program, policy, step_limit, seen.executions, alone, reports, chance=chance)
+            execution, reports = yield from records.execute(policy, seen.executions, alone, chance)
         except Redundant:
             continue
         search.learn(execution)
@@ -102,7 +100,7 @@ def exploration(
         if execution.chance is not None:
             seen.streams.add(execution.chance)
         repeats.note(execution, seen.count(execution.outcome))
-        judgement = judge(execution, check)
+        judgement = records.judge(execution, reports)
         if minds_failures:
             search.judged(judgement.failed)
         seen.executions += 1
@@ -117,10 +115,14 @@ def exploration(
             # A failure that is kept reports what its steps touched.
             # Where the first run had no names to decide by, the second needs none.
             repeated = (NamelessChoices if hasattr(policy, "pick_any") else Choices)(choices)
-            again = yield Job(program, repeated, step_limit, execution.index, alone, reports or kept, chance=chance)
+            own = alone, reports or kept, records.are_seen
+            again = yield Job(program, repeated, step_limit, execution.index, *own, chance=chance)
             repeats.compare(execution, again, touched=reports)
             if kept and again.choices == choices and another_outcome(execution.outcome, again.outcome) is None:
                 execution = again
+            elif kept:
+                # Another run has shown something else: what was kept of this one is all that there is.
+                execution._make_again = None
         if kept:
             seen.failures.append((execution, judgement))
         if repeats.difference and isinstance(search, DPORSearch) and seen.executions >= _MOST_UNCONTROLLED:

@@ -30,7 +30,8 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._interrupts import interrupts_held
-from toolrt.sim.exploring._judge import Check, judge
+from toolrt.sim.exploring._judge import Check
+from toolrt.sim.exploring._records import LazyRecords
 from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.policies import Choices
@@ -153,13 +154,15 @@ class ExplorationBench:
         # The outcomes that are not plain, and their numbers.
         self._numbers: dict[Any, int] = {}
         self._repeats = Repeats()
+        # A search that is divided calls no code of the user's; the master runs again what is to be shown.
+        self._records = LazyRecords(task, self._program, self._repeats, is_watched=False, keeps_first=False)
         self._made = 0
 
     def do(self, order: PartOrder) -> PartAnswer:
         return simulate(self._doing(order))
 
     def _doing(self, order: PartOrder) -> Driver[PartAnswer]:
-        part, task, told = order.part, self._task, self._told
+        part, task, told, records = order.part, self._task, self._told, self._records
         answer = PartAnswer(part)
         tally = answer.tally
         alone = task.check is None and part.asks_nobody
@@ -169,11 +172,8 @@ class ExplorationBench:
             if policy is None:
                 break
             index = order.index + tally.executions if part.index is None else part.index
-            # The master runs again what is to be shown.
-            reports = not alone or getattr(policy, "reads_accesses", True)
             try:
-                limit, chance = task.step_limit, part.chance
-                execution = yield Job(self._program, policy, limit, index, alone, reports, chance=chance)
+                execution, reports = yield from records.execute(policy, index, alone, part.chance)
             except Redundant:
                 continue
             repeats = self._repeats
@@ -181,13 +181,14 @@ class ExplorationBench:
             place = part.place(execution)
             part.learn(execution)
             try:
-                judgement = judge(execution, task.check)
+                judgement = records.judge(execution, reports)
             except Exception:
                 answer.broke = ReplayableExecution(place, index, execution.choices, execution.chance or 0)
                 break
             if repeats.is_due(self._made):
                 choices = Choices(execution.choices, execution.chance)
-                again = yield Job(self._program, choices, task.step_limit, index, alone, reports)
+                own = alone, reports, records.are_seen
+                again = yield Job(self._program, choices, task.step_limit, index, *own)
                 repeats.compare(execution, again, touched=reports)
             self._made += 1
             tally.note(execution, judgement, place, part.repeats, self._number)

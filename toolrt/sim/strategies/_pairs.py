@@ -138,6 +138,7 @@ def _pairs_of(execution: Execution) -> set[RacingPair]:
     made: dict[str, int] = {}
     # For each resource the last read and the last write of each task: the step, and the task's count.
     uses: dict[Any, dict[tuple[str, bool], tuple[int, int]]] = {}
+    execution._keep_record()
     for index, (actor, enabled, _, touched, _, causes) in enumerate(execution._raw_steps):
         task = actor.name
         known = 1 << index
