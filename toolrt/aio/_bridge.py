@@ -14,7 +14,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import coroutine
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import outcome
 import trio
@@ -146,45 +146,69 @@ async def _ended(guest: Guest, make: Callable[[], asyncio.Task[T]]) -> T:
 
     Checkpoint: always.
     """
-    waits = trio.lowlevel.current_task()
-    made: list[asyncio.Task[T]] = []
-    cancel: list[Callable[[], Any]] = []
+    wait: _TaskWait[T] = _TaskWait(guest, make)
+    guest.bridges.add(wait.let_go)
+    if guest.loop.get_task_factory() is None:
+        wait.begin()
+    else:
+        guest.loop.call_soon(wait.begin)
+    await trio.lowlevel.wait_task_rescheduled(wait.abort)
+    task: Any = wait.task
+    if wait.raise_cancel is not None and task.cancelled():
+        wait.raise_cancel()
+    result: T = task.result()
+    return result
 
-    def go_on(result: outcome.Outcome[None]) -> None:
-        if let_go in guest.bridges:
-            guest.bridges.remove(let_go)
-            guest.wake()
-            trio.lowlevel.reschedule(waits, result)
 
-    def let_go() -> None:
-        go_on(outcome.Error(MisuseError("the asyncio event loop was closed while this tool ran on it")))
+class _TaskWait(Generic[T]):
+    """A Trio task that waits for an asyncio task.
 
-    def begin() -> None:
-        if let_go in guest.bridges:
+    No circle of references is left of one, so that neither task waits for the garbage collector.
+    """
+
+    __slots__ = ("_guest", "_make", "_waits", "raise_cancel", "task")
+
+    def __init__(self, guest: Guest, make: Callable[[], asyncio.Task[T]]) -> None:
+        self._guest = guest
+        self._make = make
+        self._waits = trio.lowlevel.current_task()
+        #: The asyncio task; None: it is not made.
+        self.task: asyncio.Task[T] | None = None
+        #: Raises the cancel of the Trio task; None: it is not cancelled.
+        self.raise_cancel: Callable[[], Any] | None = None
+
+    def begin(self) -> None:
+        """Make the asyncio task, unless the Trio task waits no more."""
+        if self.let_go in self._guest.bridges:
             try:
-                made.append(make())
+                self.task = self._make()
             except BaseException as error:  # noqa: ASYNC103  the Trio task raises it
-                go_on(outcome.Error(error))
+                self._go_on(outcome.Error(error))
             else:
-                made[0].add_done_callback(lambda _: go_on(outcome.Value(None)))
+                self.task.add_done_callback(self._ended)
 
-    def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
-        if guest.is_orphan or not made:  # the asyncio task can end no more, or is not made
-            guest.bridges.discard(let_go)
+    def let_go(self) -> None:
+        """Let the Trio task go on: the loop has been closed, and the asyncio task can end no more."""
+        self._go_on(outcome.Error(MisuseError("the asyncio event loop was closed while this tool ran on it")))
+
+    def abort(self, raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
+        """Cancel the asyncio task; the Trio task goes on when that one has ended."""
+        if self._guest.is_orphan or self.task is None:  # the asyncio task can end no more, or is not made
+            self._guest.bridges.discard(self.let_go)
             return trio.lowlevel.Abort.SUCCEEDED
-        cancel.append(raise_cancel)
-        made[0].cancel()
+        self.raise_cancel = raise_cancel
+        self.task.cancel()
         return trio.lowlevel.Abort.FAILED
 
-    guest.bridges.add(let_go)
-    if guest.loop.get_task_factory() is None:
-        begin()
-    else:
-        guest.loop.call_soon(begin)
-    await trio.lowlevel.wait_task_rescheduled(abort)
-    if made[0].cancelled() and cancel:
-        cancel[0]()
-    return made[0].result()
+    def _ended(self, _: asyncio.Task[T]) -> None:
+        self._go_on(outcome.Value(None))
+
+    def _go_on(self, result: outcome.Outcome[None]) -> None:
+        bridges = self._guest.bridges
+        if self.let_go in bridges:
+            bridges.remove(self.let_go)
+            self._guest.wake()
+            trio.lowlevel.reschedule(self._waits, result)
 
 
 class _Rest:

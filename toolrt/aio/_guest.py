@@ -390,7 +390,9 @@ def here() -> Guest:
             "in code without a loop `toolrt.run_sync(runtime, calls, state)`"
         ) from None
     guest: Guest | None = getattr(_threads, "guest", None)
-    if guest is not None and (guest.is_orphan or (guest._loop() is not loop and guest.is_idle)):
+    if guest is not None and guest._loop() is loop:
+        return guest
+    if guest is not None and (guest.is_orphan or guest.is_idle):
         guest.finish_orphan()
         guest = None
     if guest is None:
@@ -400,11 +402,10 @@ def here() -> Guest:
                 "`await runtime.run(calls, state)` in that run"
             )
         guest = _threads.guest = Guest(loop)
-    elif guest._loop() is not loop:
-        raise MisuseError(
-            "another event loop of this thread has a guest Trio run: end it first with `await toolrt.aio.close()` there"
-        )
-    return guest
+        return guest
+    raise MisuseError(
+        "another event loop of this thread has a guest Trio run: end it first with `await toolrt.aio.close()` there"
+    )
 
 
 async def close() -> None:

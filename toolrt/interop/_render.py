@@ -149,6 +149,8 @@ def _text_of(result: ToolResult) -> str:
 
 def _content(result: ToolResult) -> Any:
     """The content as JSON can send it."""
+    if type(result.content) is str:
+        return _utf8(result.content)
     # A value that holds itself, or is nested without end, must not cost the other calls their answers.
     if deeper_than(result.content, NESTING_MOST):
         return f"({_TOO_DEEP}: a {type(result.content).__name__})"

@@ -107,7 +107,8 @@ def shortened(text: str, most: int, is_whole: bool = True, handle: str | None = 
         over = "over " if is_whole else ""
         return f"\n[... {over}{left_out} left out: a result may have {most:,} characters; {how} ...]\n"
 
-    room = most - len(gap(most))  # no offset has more digits
+    # No offset has more digits than the bound.  Where that is small, the line that tells of the rest is not counted.
+    room = most if most < TOLD_FROM else most - len(gap(most))
     tail = room // 2 if is_whole else 0
     head = room - tail
     return f"{text[:head]}{gap(head)}{text[len(text) - tail :]}"

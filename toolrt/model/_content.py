@@ -151,6 +151,8 @@ def data_url(part: Image | File) -> str:
 
 def parts_of(content: Any) -> list[Part] | None:
     """The parts of a tool's answer; None where it is a text or a value alone."""
+    if type(content) is str:  # most answers are
+        return None
     if isinstance(content, list | tuple):
         if not any(isinstance(one, Part | bytes) and parts_of(one) for one in content):
             return None
