@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from toolrt import Claim, Limits, Rate, Registry, Runtime, ToolContext, sim
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.invariants import Mix, require, simulate
 from toolrt.invariants.script import Metered, Scripted, Sleep, SubBatch
+from toolrt.order._rates import Rates
 
 SAFE: dict[str, Any] = {"claims": None, "safe": True}
 TOOLS = [named("a", **SAFE), named("b", **SAFE)]
@@ -233,6 +235,23 @@ def test_calls_inside_two_calls_may_give_a_rate_two_numbers(lanes: str) -> None:
     mix = Mix([two, Scripted([Metered("a", 0.5)]), half], lanes=lanes)
     for schedule in (None, [1] * 30, [2, 1, 0, 3] * 20):
         require(simulate(mix, schedule).trace)
+
+
+def test_numbers_of_one_rate_forget_no_start() -> None:
+    """Each keeps its own, also where a smaller or a larger one came between, and where many names are known."""
+    two, less, four = (Rate("api", per_second=number) for number in (2.0, 1.9, 4.0))
+    rates = Rates()
+    rates.note([two], 0)
+    rates.note([two], 0)
+    rates.note([less], rates.next_start([less]))
+    assert rates.next_start([two]) == 1, "the smaller number has kept one start alone"
+    assert rates.next_start([four]) == -math.inf
+    rates.note([four], 0.75)
+    assert rates.next_start([four]) == 1, "all four starts count, whoever made them"
+    slow = Rate("slow", per_second=0.01)
+    for rate in (slow, Rate("slow", per_second=5), *(Rate(f"other {number}", per_second=1) for number in range(1_000))):
+        rates.note([rate], 2)
+    assert rates.next_start([slow]) == 102, "it was forgotten after the window of the larger number"
 
 
 def test_cancel_ends_the_wait_for_a_rate_at_once() -> None:
