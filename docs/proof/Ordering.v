@@ -14,6 +14,8 @@
       of the same calls run one after the other, for calls that touch only what they claim.
     - [cut_calls_change_nothing_else]: a call that ends early counts as the part of it that ran.
     - [some_call_can_go_on] and [every_run_ends]: a batch never deadlocks, and no run is infinite if each program ends.
+    - [places_hold] and [some_call_can_go_on_with_places]: the same where calls take places of resources, in call order;
+      [rates_hold] and [some_call_can_go_on_in_time]: and where they wait for rates.
     - [merge_ignores_the_order_of_ends], [merge_ignores_cancelled_calls] and [merge_is_serial]: the state after a lane.
     - [results_are_in_call_order], [results_are_not_taken_back] and [every_result_is_handed_over]: what a reader has.
     - [every_batch_is_serial] and [batch_is_serial]: all of these together.  Lanes follow each other, their calls see
@@ -869,6 +871,212 @@ Proof.
   apply IH; [exact M|]. apply (moves_keep_ends _ _ M E).
 Qed.
 
+(** * Places and rates *)
+
+Lemma stricter_run : forall limit (strict lax : gate),
+  (forall earlier c later, strict earlier c later -> lax earlier c later) ->
+  forall s t, run limit strict s t -> run limit lax s t.
+Proof.
+  intros limit strict lax L s t R. induction R as [|s t u R IH St]; [constructor|].
+  apply (More _ _ _ _ _ IH). inversion St; subst.
+  - apply Start; auto.
+  - apply Access; assumption.
+  - eapply Finish; eassumption.
+  - apply Cut; assumption.
+Qed.
+
+Lemma fewer_filtered : forall {A} (f g : A -> bool) xs,
+  (forall x, f x = true -> g x = true) -> length (filter f xs) <= length (filter g xs).
+Proof.
+  intros A f g xs I. induction xs as [|x xs IH]; [constructor|]. simpl.
+  destruct (f x) eqn:F; [rewrite (I x F); simpl; lia|]. destruct (g x); simpl; lia.
+Qed.
+
+Section Places.
+(** Whether a call, as it was submitted, takes a place of the resource. *)
+Variable takes_place : loc -> list claim * program -> bool.
+Definition takes (r : loc) (c : call) : bool := takes_place r (identity c).
+
+(** How many places a resource has. *)
+Variable places : loc -> nat.
+
+Definition before_it (r : loc) (c : call) : bool := takes r c && negb (is_ended c).
+Definition left_before (r : loc) (cs : list call) : nat := length (filter (before_it r) cs).
+Definition has_place (r : loc) (c : call) : bool := takes r c && is_running c.
+Definition taken (r : loc) (cs : list call) : nat := length (filter (has_place r) cs).
+
+(** Places are granted in call order: a call waits while as many earlier calls that take one are left as there are. *)
+Definition with_places (earlier : list call) (c : call) (later : list call) : Prop :=
+  in_call_order earlier c later /\ forall r, takes r c = true -> left_before r earlier < places r.
+
+Theorem runs_with_places_are_serial : forall limit cs m0 cs' m,
+  all_submitted cs -> all_honest cs -> run limit with_places (cs, m0) (cs', m) ->
+  fst (serially cs' m0) = map left cs' /\ equal (snd (serially cs' m0)) m.
+Proof.
+  intros limit cs m0 cs' m Su H R. apply (every_run_is_serial limit cs); [assumption|assumption|].
+  eapply stricter_run; [|exact R]. intros earlier c later [G _]. exact G.
+Qed.
+
+Lemma none_left_before : forall r cs, complete cs -> left_before r cs = 0.
+Proof.
+  intros r cs C. unfold left_before. induction cs as [|c cs IH]; [reflexivity|]. simpl.
+  assert (E : is_ended c = true) by (apply is_ended_true, C; left; reflexivity).
+  unfold before_it at 1. rewrite E, andb_false_r. apply IH. intros d I. apply C. right. exact I.
+Qed.
+
+(** No deadlock comes of places: the first call that has not ended has none before it that is left. *)
+Theorem some_call_can_go_on_with_places : forall limit cs m,
+  limit > 0 -> (forall r, places r > 0) -> ~ complete cs -> goes_on limit with_places cs m.
+Proof.
+  intros limit cs m P Q N.
+  destruct (running_one cs) as [[c [I R]]|None].
+  - eapply a_running_call_can_go_on; eauto.
+  - destruct (first_unended cs N) as (b & c & a & -> & C & E).
+    assert (W : at_ c = Waiting).
+    { destruct (at_ c) eqn:A; [reflexivity| |congruence].
+      exfalso. apply (None c); [apply In_middle; auto | exact A]. }
+    exists (b ++ started c :: a), m. split.
+    + apply Start; [exact W | split | rewrite (running_none _ None); exact P].
+      * intros e I _. apply C, I.
+      * intros r _. rewrite (none_left_before _ _ C). apply Q.
+    + exists b, c, (started c), a. repeat split; auto.
+Qed.
+
+Definition within_places (cs : list call) : Prop := forall r before c after,
+  cs = before ++ c :: after -> at_ c = Running -> takes r c = true -> left_before r before < places r.
+
+Lemma within_places_replace : forall before x y after,
+  identity x = identity y -> (is_ended x = true -> is_ended y = true) ->
+  (forall r, at_ y = Running -> takes r y = true -> left_before r before < places r) ->
+  within_places (before ++ x :: after) -> within_places (before ++ y :: after).
+Proof.
+  intros before x y after Id En Own W r b c a E Rn T.
+  apply split_two in E as [(-> & -> & ->)|[(e & -> & ->)|(e & -> & ->)]].
+  - exact (Own r Rn T).
+  - apply (Nat.le_lt_trans _ (left_before r (before ++ x :: e))).
+    + unfold left_before. rewrite !filter_app, !app_length. apply Nat.add_le_mono_l. simpl.
+      assert (M : before_it r y = true -> before_it r x = true).
+      { unfold before_it, takes. rewrite <- Id. destruct (is_ended x); [rewrite (En eq_refl)|]; auto.
+        destruct (takes_place r (identity x)), (is_ended y); auto. }
+      destruct (before_it r y); [rewrite (M eq_refl); reflexivity|]. destruct (before_it r x); simpl; lia.
+    + apply (W r (before ++ x :: e) c a); [|exact Rn | exact T]. now rewrite <- app_assoc.
+  - apply (W r b c (e ++ x :: after)); [|exact Rn | exact T]. now rewrite <- app_assoc.
+Qed.
+
+Lemma within_places_step : forall limit s t,
+  step limit with_places s t -> within_places (fst s) -> within_places (fst t).
+Proof.
+  intros limit s t St W.
+  inversion St as [b c a k Wt [_ G] L E1 E2 | b c a k p k' Rn N O E1 E2 | b c a k r Rn Re E1 E2 | b c a k Ne E1 E2];
+    subst; simpl in *; apply (within_places_replace b c).
+  - reflexivity.
+  - unfold is_ended. now rewrite Wt.
+  - intros r _ T. apply G. exact T.
+  - exact W.
+  - reflexivity.
+  - unfold is_ended. now rewrite Rn.
+  - intros r _ T. apply (W r b c a eq_refl Rn). exact T.
+  - exact W.
+  - reflexivity.
+  - reflexivity.
+  - discriminate.
+  - exact W.
+  - reflexivity.
+  - reflexivity.
+  - discriminate.
+  - exact W.
+Qed.
+
+Lemma last_with_place : forall r cs, taken r cs = 0 \/
+  exists before c after, cs = before ++ c :: after /\ has_place r c = true /\ taken r cs = S (taken r before).
+Proof.
+  intros r cs. unfold taken. induction cs as [|x cs IH] using rev_ind; [left; reflexivity|].
+  rewrite filter_app, app_length. simpl. destruct (has_place r x) eqn:H; simpl.
+  - right. exists cs, x, []. repeat split; [exact H | lia].
+  - rewrite Nat.add_0_r. destruct IH as [Z|(b & c & a & -> & H' & E)]; [left; exact Z|].
+    right. exists b, c, (a ++ [x]). repeat split; [now rewrite <- app_assoc | exact H' | exact E].
+Qed.
+
+(** In no run do more calls that take a place of a resource run at once than it has places. *)
+Theorem places_hold : forall limit cs m0 cs' m r,
+  all_submitted cs -> run limit with_places (cs, m0) (cs', m) -> taken r cs' <= places r.
+Proof.
+  intros limit cs m0 cs' m r Su R.
+  assert (W : within_places cs').
+  { assert (W0 : within_places cs).
+    { intros q b c a -> Rn. destruct (Su c) as (_ & _ & A); [apply In_middle; auto|]. congruence. }
+    change cs' with (fst (cs', m)). change cs with (fst (cs, m0)) in W0.
+    clear Su. induction R as [|s t u R IH St]; [exact W0|]. eapply within_places_step; eauto. }
+  destruct (last_with_place r cs') as [->|(b & c & a & -> & H & ->)]; [lia|].
+  unfold has_place in H. apply andb_true_iff in H as [T Rn].
+  assert (A : at_ c = Running) by (unfold is_running in Rn; destruct (at_ c); congruence).
+  pose proof (W r b c a eq_refl A T) as L.
+  assert (taken r b <= left_before r b); [|lia].
+  apply fewer_filtered. intros d. unfold has_place, before_it, is_running, is_ended.
+  destruct (takes r d), (at_ d); simpl; congruence.
+Qed.
+
+(** A rate lets [n] calls start in [w] units of time: the n-th start before is that old.  The newest start is the first
+    of a log. *)
+Definition opens (n w : nat) (log : list nat) (now : nat) : Prop :=
+  forall t, nth_error log (pred n) = Some t -> t + w <= now.
+
+(** A log of starts, each at an instant at which the rate was open. *)
+Inductive kept (n w : nat) : list nat -> Prop :=
+| Kept_none : kept n w []
+| Kept_start : forall t log, kept n w log -> opens n w log t -> kept n w (t :: log).
+
+(** So in no [w] units of time do more than [n] calls start: between a start and the n-th after it there are as many. *)
+Theorem rates_hold : forall n w log i t u,
+  n > 0 -> kept n w log -> nth_error log i = Some t -> nth_error log (i + n) = Some u -> u + w <= t.
+Proof.
+  intros n w log i t u P K. revert i. induction K as [|s log K IH O]; intros i T U; [destruct i; discriminate|].
+  destruct i as [|i].
+  - injection T as ->. destruct n as [|n]; [lia|]. apply O. exact U.
+  - exact (IH i T U).
+Qed.
+
+(** What a call has to wait for besides: the rates that it claims, each with its log. *)
+Variable rates : call -> list (nat * nat * list nat).
+
+Definition in_time (now : nat) (earlier : list call) (c : call) (later : list call) : Prop :=
+  with_places earlier c later /\ forall n w log, In (n, w, log) (rates c) -> opens n w log now.
+
+Lemma rates_open : forall rs, exists now, forall later, now <= later ->
+  forall n w log, In (n, w, log) rs -> opens n w log later.
+Proof.
+  induction rs as [|[[n w] log] rs [now IH]]; [exists 0; intros later _ n w log []|].
+  destruct (nth_error log (pred n)) as [t|] eqn:E.
+  - exists (max now (t + w)). intros later L n' w' log' [[= <- <- <-]|I].
+    + intros t' E'. rewrite E in E'. injection E' as <-. lia.
+    + apply (IH later); [lia | exact I].
+  - exists now. intros later L n' w' log' [[= <- <- <-]|I].
+    + intros t' E'. congruence.
+    + exact (IH later L _ _ _ I).
+Qed.
+
+(** No deadlock comes of rates: what a call waits for is an instant, and time comes by itself. *)
+Theorem some_call_can_go_on_in_time : forall limit cs m,
+  limit > 0 -> (forall r, places r > 0) -> ~ complete cs ->
+  exists now, forall later, now <= later -> goes_on limit (in_time later) cs m.
+Proof.
+  intros limit cs m P Q N.
+  destruct (running_one cs) as [[c [I R]]|None].
+  - exists 0. intros later _. eapply a_running_call_can_go_on; eauto.
+  - destruct (first_unended cs N) as (b & c & a & -> & C & E).
+    assert (W : at_ c = Waiting).
+    { destruct (at_ c) eqn:A; [reflexivity| |congruence].
+      exfalso. apply (None c); [apply In_middle; auto | exact A]. }
+    destruct (rates_open (rates c)) as [now O]. exists now. intros later L.
+    exists (b ++ started c :: a), m. split.
+    + apply Start; [exact W | split; [split|] | rewrite (running_none _ None); exact P].
+      * intros e I _. apply C, I.
+      * intros r _. rewrite (none_left_before _ _ C). apply Q.
+      * exact (O later L).
+    + exists b, c, (started c), a. repeat split; auto.
+Qed.
+End Places.
+
 (** * The state after a lane *)
 
 (** The state that calls share: values by key.  A modifier gives the state after it, or raises ([None]). *)
@@ -1605,6 +1813,16 @@ Proof.
   - apply stuck; [intros c [<-|[]]; reflexivity | intros; lia].
 Qed.
 
+(** No place: a call that takes one never starts. *)
+Example without_a_place_nothing_starts : forall limit m,
+  let places := with_places (fun _ _ => true) (fun _ => 0) in
+  ~ complete [submitted [] (Return 0)] /\ ~ goes_on limit places [submitted [] (Return 0)] m.
+Proof.
+  intros limit m places. split.
+  - intros C. specialize (C _ (or_introl eq_refl)). discriminate.
+  - apply stuck; [intros c [<-|[]]; reflexivity|]. intros b c a _ [_ G]. specialize (G [] eq_refl). lia.
+Qed.
+
 (** 7. Calls that wait for later ones too: two that conflict wait for each other, for ever. *)
 Definition waits_for_all : gate := fun earlier c later =>
   forall e, In e (earlier ++ later) -> conflicts (claims e) (claims c) = true -> at_ e = Ended.
@@ -1732,3 +1950,8 @@ Print Assumptions every_result_is_handed_over.
 Print Assumptions every_batch_is_serial.
 Print Assumptions batch_is_serial.
 Print Assumptions claims_keep_lanes_apart.
+Print Assumptions runs_with_places_are_serial.
+Print Assumptions some_call_can_go_on_with_places.
+Print Assumptions places_hold.
+Print Assumptions rates_hold.
+Print Assumptions some_call_can_go_on_in_time.
