@@ -160,6 +160,19 @@ def test_asyncio_timeout_cancels_the_batch_and_keeps_its_outcome() -> None:
     asyncio.run(main())
 
 
+def test_a_deadline_cancels_the_batch_and_gives_its_outcome() -> None:
+    """Unlike a timeout around it: `run` raises nothing, and the errors name the deadline."""
+
+    async def main() -> toolrt.BatchOutcome:
+        runtime = Runtime(Registry([wait_on_trio, wait_on_asyncio]))
+        return await aio.run(runtime, [ToolCall("a", "wait_on_trio"), ToolCall("b", "wait_on_asyncio")], deadline=0.001)
+
+    results = asyncio.run(main()).results
+    # Whether they have begun within a millisecond is the machine's to decide.
+    assert {result.outcome for result in results} <= {Outcome.INTERRUPTED, Outcome.NOT_STARTED}
+    assert all("its deadline of 0.001 s had passed" in str(result.error) for result in results)
+
+
 def test_a_tool_timeout_cancels_its_asyncio_task() -> None:
     """The tool sees the cancel, and the call is timed out."""
 

@@ -30,6 +30,7 @@ async def run(
     *,
     batch_id: str | None = None,
     owner: Hashable | None = None,
+    deadline: float | None = None,
 ) -> BatchOutcome:
     """Run `calls` as one batch from asyncio, and give one result for each, in call order, and the state they leave.
 
@@ -39,6 +40,7 @@ async def run(
         state: the state the first lane starts from; the empty one by default.
         batch_id: names the batch: see `Runtime.run`.
         owner: whose batch it is: see `Runtime.run`.
+        deadline: seconds until the batch is cancelled; the outcome is given as ever: see `Runtime.run`.
 
     Raises:
         asyncio.CancelledError: the task was cancelled; the batch was cancelled by its laws, and nothing of it runs any
@@ -59,8 +61,8 @@ async def run(
     _checked(runtime, Runtime)
     guest = here()
     await guest.begin()
-    run = functools.partial(for_asyncio(runtime).run, calls, state, batch_id=batch_id, owner=owner)
-    return await guest.run(run)
+    options: dict[str, Any] = {"batch_id": batch_id, "owner": owner, "deadline": deadline}
+    return await guest.run(functools.partial(for_asyncio(runtime).run, calls, state, **options))
 
 
 async def resume(runtime: Runtime, batch_id: str) -> BatchOutcome:
