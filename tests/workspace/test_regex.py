@@ -173,6 +173,7 @@ def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
     expression = Expression(pattern, ignore_case)
     if expression.factor is not None and expression.matches(line):
         assert expression.factor.compiled().search(line) is not None
+        assert not line.isascii() or expression.factor.lower_literal in line.lower()
 
 
 @pytest.mark.parametrize("name", POSIX)

@@ -93,6 +93,16 @@ class Factor:
             return ""
         return "".join(one.known for one in self.sequences[0])
 
+    @property
+    def lower_literal(self) -> str:
+        """The longest text that every text of ASCII which has it has in lower case; "": there is none."""
+        ascii_ones = [one for one in self.sequences if all(each.known for each in one)]
+        if len(ascii_ones) != 1:
+            return ""
+        letters = ["".join(set(one.known.lower())) for one in ascii_ones[0]]
+        runs = itertools.groupby(letters, lambda one: len(one) == 1)
+        return max(("".join(run) for single, run in runs if single), key=len, default="")
+
     def expression(self, escape: Callable[[int], str]) -> str:
         """It as a regular expression; `escape` writes one character, by its number."""
         return "|".join("".join(one.expression(escape) for one in sequence) for sequence in self.sequences)
