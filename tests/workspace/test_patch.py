@@ -63,6 +63,14 @@ def test_patch_renames_and_copies():
     assert len(part.hunks) == 1
 
 
+def test_rename_lines_may_have_the_prefixes_of_the_other_lines():
+    """Git writes none there; with them the names are those of the line that has the same."""
+    moved = ["rename from a/x", "rename to b/y"]
+    assert parts("diff --git a/x b/y", *moved) == [("renamed", "x", "y")]
+    assert parts("--- a/x", "+++ b/y", *moved, "@@ -1 +1 @@", "-x", "+y") == [("renamed", "x", "y")]
+    assert parts("diff --git a/a/x b/b/y", *moved) == [("renamed", "a/x", "b/y")]
+
+
 def test_patch_of_several_files_keeps_their_order():
     """With text before, between and behind, as git writes it in a mail."""
     assert parts(
@@ -102,7 +110,7 @@ def test_names_in_quotes_are_unquoted():
         (["x", "<<<<<<< SEARCH", "x", "<<<<<<< SEARCH"], "the end of the block"),
         (["x", "<<<<<<< SEARCH", "x", "=======", "x", ">>>>>>> REPLACE"], "a text that replaces another"),
         (["--- a/x", "+++ b/x", "@@ -1 +1 @@", "\\ No newline at end of file"], "a line of the file before it"),
-        (["diff --git a/x b/x", "old mode 100644", "new mode 100755"], "a change of text"),
+        (["diff --git a/x b/x", "old mode 100644", "new mode 120000"], "a mode of 100644 or 100755"),
         (["diff --git a/x b/x", "new file mode 120000"], "a regular file"),
         (["diff --git a/x b/x", "GIT binary patch"], "a change of text"),
         (["diff --git a/x b/x", "Binary files a/x and b/x differ"], "a change of text"),

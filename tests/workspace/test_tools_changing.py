@@ -202,6 +202,21 @@ async def test_renamed_binary_file_keeps_its_bytes(tree, call):
     assert tree.workspace.snapshot() == {"b": b"x\0\xff"}
 
 
+async def test_patch_says_whether_a_file_may_be_executed(tree, call, mode_of):
+    """Alone, with a rename, and with a change of lines; all may execute it that may read it, and undo puts it back."""
+    tree.put("a", "one\n", mode=0o640)
+    git, now, no_more = ["diff --git a/a b/a"], ["old mode 100644", "new mode 100755"], ["new mode 100644"]
+    await call(tree, "apply_patch", patch=patch(*git, *now))
+    assert mode_of(tree, "a") == 0o750
+    await tree.workspace.history.undo("batch")
+    assert mode_of(tree, "a") == 0o640
+    await call(tree, "apply_patch", patch=patch(*git, *now, "rename from a", "rename to b"))
+    assert mode_of(tree, "b") == 0o750
+    lines = ["--- a/b", "+++ b/b", "@@ -1 +1 @@", "-one", "+two"]
+    await call(tree, "apply_patch", patch=patch("diff --git a/b b/b", *no_more, *lines))
+    assert (mode_of(tree, "b"), tree.workspace.snapshot()) == (0o640, {"b": b"two\n"})
+
+
 async def test_renamed_and_copied_files_keep_their_modes(tree, call, mode_of):
     """Also in a directory that is new, and back again by undo."""
     for name in ("a", "c"):

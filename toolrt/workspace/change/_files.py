@@ -123,7 +123,7 @@ class Revising:
 
         Args:
             there: the file that was found; None: nothing was.
-            mode: a new file's permission bits; None: what one gets.
+            mode: the permission bits that it is to have; None: those that it has, or what a new file gets.
 
         Raises:
             FileProblem: another program changed the file since this workspace last saw it, or it would be too large.
@@ -142,23 +142,25 @@ class Revising:
             if not self.joined:
                 raise
             raise changed_since(path) from problem
-        if after == found:
+        has_mode = there is None or mode is None or mode == there.stat.mode
+        if after == found and has_mode:
             return
         if after is not None and len(after) > SIZE_LIMIT:
             raise FileProblem(
                 path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
             )
         self.digests = digest, None if after is None else digest_of(after)
-        number, in_place, links = None, None, 1
+        number, in_place, links, becomes = None, None, 1, mode
         if there is not None:
-            mode, number, links = there.stat.mode, number_of(there.stat), there.stat.links
+            number, links = number_of(there.stat), there.stat.links
+            becomes = there.stat.mode if mode is None else mode
             in_place = number if links > 1 and self._in_place(there.stat) else None
         self.row = row_of(
             self._ctx,
             self.identity.key or (),
             self.identity.entry,
-            None if found is None else EntryState(_FILE, digest, mode, number, links),
-            None if after is None else EntryState(_FILE, self.digests[1], mode, in_place, links),
+            None if there is None else EntryState(_FILE, digest, there.stat.mode, number, links),
+            None if after is None else EntryState(_FILE, self.digests[1], becomes, in_place, links),
             self._disk.now_ns(),
         )
 
@@ -308,7 +310,7 @@ class Files:
 
         Args:
             revisions: each file, and what is made of it.
-            modes: the permission bits of files that will be new, where they are not to be a new file's.
+            modes: the permission bits of files that are to have others than they have, or than a new file gets.
 
         Raises:
             FileProblem: as `revise`, of any of them; all files are as they were.

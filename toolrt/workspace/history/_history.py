@@ -234,7 +234,9 @@ class History:
                 "Nothing was changed; delete the file first.",
             )
         if not links and (now.found is None or now.found.kind is Kind.FILE):
-            modes = {} if wanted is None or wanted.mode is None else {now.entry: wanted.mode}
+            # A file that is there keeps the mode that it has.
+            mode = None if wanted is None or now.found is not None else wanted.mode
+            modes = {} if mode is None else {now.entry: mode}
             [revised] = await files.revise_all(owner, [(now, lambda found: content)], modes)
             return revised.before != revised.after, revised.parted
         with os_errors(now.path):

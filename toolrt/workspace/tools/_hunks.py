@@ -96,8 +96,8 @@ class FilePatch:
     hunks: tuple[Hunk, ...]
     #: Whether the source stays as it is.
     copies: bool = False
-    #: Whether what it creates may be executed.
-    executable: bool = False
+    #: Whether the file may be executed then; None: as before, and what it creates may not.
+    executable: bool | None = None
     #: Whether it deletes the file whatever it has.
     whole: bool = False
 

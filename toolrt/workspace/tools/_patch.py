@@ -2,8 +2,8 @@ r"""Reads a patch: a unified diff, the ``*** Begin Patch`` form, or search and r
 
 Rules.  A patch changes, creates, deletes, renames or copies files.  All its lines between the first header and the end
 of a hunk are read; nothing is left out or guessed.  A header whose counts do not fit its hunk's lines is not trusted,
-nor is the line that it names: the lines are then taken up to the next header.  What is not about text (modes of
-existing files, links, binary content) is refused rather than passed over.
+nor is the line that it names: the lines are then taken up to the next header.  Of modes it tells whether a file may be
+executed; links and binary content are refused rather than passed over.
 
 Theory.  Models write diffs from memory: the lines are right more often than the numbers.  So a hunk is complete where
 its counts say so and nothing of it follows; else its lines alone decide (`toolrt.workspace.tools._hunks`).
@@ -73,12 +73,13 @@ def _joined(parts: Iterator[FilePatch]) -> tuple[FilePatch, ...]:
             found.append(part)
             continue
         earlier = found[place]
-        turn = earlier.hunks[-1].turn + 1
+        turn = max((hunk.turn for hunk in earlier.hunks), default=-1) + 1
         if turn >= _TURNS_MOST:
             raise FileProblem("patch", f"at most {_TURNS_MOST} parts for one file", "more", "Send several patches.")
         # Its line numbers may be those before or after the earlier part: it is placed by its lines alone.
         later = (attrs.evolve(hunk, turn=turn, start=None) for hunk in part.hunks)
-        found[place] = attrs.evolve(earlier, hunks=(*earlier.hunks, *later))
+        executable = earlier.executable if part.executable is None else part.executable
+        found[place] = attrs.evolve(earlier, hunks=(*earlier.hunks, *later), executable=executable)
     return tuple(found)
 
 
@@ -98,7 +99,7 @@ class _Section:
     moved_to: str | None = None
     copies: bool = False
     creates: bool = False
-    executable: bool = False
+    executable: bool | None = None
     deletes: bool = False
     #: Whether it is of the ``*** Begin Patch`` form: names have no prefixes, and a file is deleted as it is.
     starred: bool = False
@@ -108,11 +109,12 @@ class _Section:
         if self.moved_from is not None or self.moved_to is not None:
             if self.moved_from is None or self.moved_to is None:
                 _refuse(self.at, "both names of a file that is renamed or copied", "one of them")
-            return FilePatch(self.moved_from, self.moved_to, tuple(self.hunks), self.copies)
+            names = self._moved(self.moved_from, self.moved_to)
+            return FilePatch(*names, tuple(self.hunks), self.copies, self.executable)
         if self.old is None and self.new is None and self.named is not None:
             self.old = _NOTHING if self.creates else self.named[0]
             self.new = _NOTHING if self.deletes else self.named[1]
-            if not (self.creates or self.deletes):
+            if not (self.creates or self.deletes or self.executable is not None):
                 _refuse(self.at, "a change of the file's lines", "none")
         if self.old is None or self.new is None:
             _refuse(self.at, "the file's names, on --- and +++ lines", "none, or one of them")
@@ -127,10 +129,16 @@ class _Section:
                     "two names",
                     'To rename, write "rename from" and "rename to" lines.',
                 )
-            if not self.hunks:
+            if not self.hunks and self.executable is None:
                 _refuse(self.at, "a hunk", "none")
         whole = self.starred and target is None
         return FilePatch(source, target, tuple(self.hunks), executable=self.executable, whole=whole)
+
+    def _moved(self, old: str, new: str) -> tuple[str, str]:
+        """The names of rename or copy lines, which have no prefixes: they do where another line has the same names."""
+        if (old, new) in (self.named, (self.old, self.new)) and old.startswith("a/") and new.startswith("b/"):
+            return old[2:], new[2:]
+        return old, new
 
     @property
     def may_begin_bare(self) -> bool:
@@ -278,9 +286,13 @@ class _PatchReader:
             if mode not in _PLAIN:
                 _refuse(self._at + 1, "a regular file", "the mode of something else", "Leave it away.")
             section.creates, section.deletes = word == "new", word == "deleted"
-            section.executable = section.creates and mode == _EXECUTABLE
+            section.executable = mode == _EXECUTABLE if section.creates else None
         elif line.startswith(("old mode ", "new mode ")):
-            _refuse(self._at + 1, "a change of text", "a change of mode", "Leave it away: modes are not changed.")
+            mode = line.rsplit(" ", 1)[1]
+            if mode not in _PLAIN:
+                _refuse(self._at + 1, f"a mode of {' or '.join(_PLAIN)}", "another", "Leave it away.")
+            if word == "new":
+                section.executable = mode == _EXECUTABLE
         elif line.startswith(("GIT binary patch", "Binary files ")):
             _refuse(self._at + 1, "a change of text", "a binary patch", "Leave it away.")
         elif section.hunks and line.strip() and line[0] in " +-\\" and line != "-- ":

@@ -2,7 +2,8 @@
 
 Rules.  All files that a patch names are claimed, and all its parts are made, or none.  A part that deletes, renames or
 copies is about the file itself: a name that is a symbolic link is refused there.  A file that is renamed or copied
-keeps its mode; one that is created by a patch of git's that says so may be executed (0755).
+keeps its mode.  A patch of git's may say that a file may be executed, or may not any more: where it may be read it may
+then be executed, and one that is created has 0755.
 """
 
 from __future__ import annotations
@@ -175,16 +176,26 @@ async def _revisions(
             modes[target.entry] = _EXECUTABLE
         return [(target, _created(target, part.patch, content))]
     if target is source:
+        if part.patch.executable is not None:
+            there = await workspace.files.read(ctx, source)
+            modes[source.entry] = _executable(there.stat.mode, part.patch.executable)
         return [(source, lambda before: _changed(source, before, part.patch))]
     if target is None:
         return [(source, lambda before: _deleted(source, before, part.patch))]
     # Siblings cannot change it while its claim is held; `_gone` notices a change by another program.
     found = await workspace.files.read(ctx, source)
-    copied, modes[target.entry] = found.content, found.stat.mode
+    copied, modes[target.entry] = found.content, _executable(found.stat.mode, part.patch.executable)
     revisions = [(target, _created(target, part.patch, _changed(source, copied, part.patch)))]
     if not part.patch.copies:
         revisions.append((source, lambda before: _gone(source, before, copied)))
     return revisions
+
+
+def _executable(mode: int, executable: bool | None) -> int:
+    """The permission bits of a file that may be executed then, by all that may read it, or by none; None: as it was."""
+    if executable is None:
+        return mode
+    return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
 
 
 def _created(target: Identity, patch: FilePatch, content: bytes) -> Change:
