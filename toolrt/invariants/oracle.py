@@ -99,21 +99,18 @@ class _SerialRun:
     registry: Registry
     lanes: LanePolicy
     approve: Callable[[ApprovalRequest], Any] | None
-    default_timeout: float | None
     services: Services = NO_SERVICES
-    expected_reads: int | None = None
 
     def read_budget(self, calls: Sequence[ToolCall], state: State) -> int | None:
         """A fifth of what is left, in as many parts as there are reads, at least 2,000 (RULES 23)."""
-        reads = self.registry.reads_in(calls) if self.expected_reads is None else self.expected_reads
         left = bare_state(state).context_budget
-        return None if left is None else max(2000, left // (5 * reads))
+        return None if left is None else max(2000, left // (5 * self.registry.reads_in(calls)))
 
     async def run_inside(
         self, context: OneByOneContext, calls: Sequence[ToolCall], state: State, registry: Registry | None
     ) -> Sequential:
         """Run a sub-batch inside the call of `context`."""
-        plan = attrs.evolve(self, expected_reads=None, registry=self.registry if registry is None else registry)
+        plan = self if registry is None else attrs.evolve(self, registry=registry)
         name = f"{context.batch_id}/{context.call_index}.{context.sub_batches}"
         return await plan.run(calls, state, name, context.claims, context.lends_all, context.said)
 
@@ -227,10 +224,8 @@ async def run_one_by_one(
     *,
     lanes: LanePolicy = by_claims,
     approve: Callable[[ApprovalRequest], Any] | None = None,
-    default_timeout: float | None = None,
     batch_id: str = "oracle",
     services: Services = NO_SERVICES,
-    expected_reads: int | None = None,
 ) -> Sequential:
     """Run `calls` in call order, one at a time, and return what every schedule has to give.
 
@@ -240,15 +235,12 @@ async def run_one_by_one(
         state: the batch's first state.
         lanes: the lane policy.
         approve: the approval check, or None.
-        default_timeout: seconds for tools that name none, or None.
         batch_id: the batch id that the tools see.
         services: what they are given beside what their owners have.
-        expected_reads: how many reads share the read budget; None: as many as `calls` has.
 
     Checkpoint: as the tools do.
     """
-    plan = _SerialRun(registry, lanes, approve, default_timeout, services, expected_reads)
-    return await plan.run(calls, state, batch_id, None)
+    return await _SerialRun(registry, lanes, approve, services).run(calls, state, batch_id, None)
 
 
 def _looked_up(index: int, call: ToolCall, registry: Registry, placing: LanePlacing) -> _SerialCall:
@@ -338,11 +330,10 @@ async def _run(
         read_budget=read_budget,
         services=services,
     )
-    seconds = plan.default_timeout if tool.timeout is None else tool.timeout
     try:
         with trio.CancelScope() as scope:
-            if seconds is not None:
-                scope.deadline = trio.current_time() + seconds
+            if tool.timeout is not None:
+                scope.deadline = trio.current_time() + tool.timeout
             value = await called(tool, context, call.arguments)
             if not isinstance(value, ToolOutput):
                 return call.result(Outcome.OK, value), ()

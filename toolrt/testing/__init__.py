@@ -38,7 +38,7 @@ from toolrt.testing._parallel import (
 from toolrt.testing._promises import BrokenPromise, check_tool, check_tools
 from toolrt.testing._proposals import ProposedClaims, TouchedRows, propose_claims
 from toolrt.testing._stores import Store
-from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
+from toolrt.testing._strategies import completion_orders, schedules, tool_mixes
 
 __all__ = [
     "BatchExample",
@@ -70,7 +70,6 @@ __all__ = [
     "run_parallel",
     "schedules",
     "script",
-    "scripted_calls",
     "shipped_examples",
     "simulate",
     "tool_mixes",

@@ -24,11 +24,11 @@ from toolrt.errors import DefinitionRefused
 from toolrt.invariants import Mix
 from toolrt.invariants.script import Scripted
 from toolrt.order import LanePolicy, SlotPolicy, checked_lanes, checked_slots
-from toolrt.testing._strategies_calls import FEATURES, IDLE, Palette, call_of, calls_of, lasting, one_of
+from toolrt.testing._strategies_calls import IDLE, calls_of, lasting, one_of
 from toolrt.testing._strategies_meetings import COUNT, meeting
 from toolrt.testing._strategies_shapes import draw_number, features_off, swarm
 
-__all__ = ["completion_orders", "schedules", "scripted_calls", "tool_mixes"]
+__all__ = ["completion_orders", "schedules", "tool_mixes"]
 
 #: The lane policies, simplest first.
 _POLICIES = ("by_claims", "by_safety", "parallel", "serial")
@@ -74,39 +74,6 @@ _FEW = 4
 
 #: The fewest that may meet in a shape, and the most.
 _SEVERAL = 3, 5
-
-
-@cache
-def scripted_calls(
-    files: bool = True,
-    state: bool = True,
-    failures: bool = True,
-    timeouts: bool = True,
-    stops: bool = True,
-    approvals: bool = False,
-    shields: bool = True,
-    invalid: bool = True,
-    max_actions: int = 4,
-    sub_batches: int = 0,
-) -> st.SearchStrategy[Scripted]:
-    """One scripted call of at most `max_actions` actions; see `tool_mixes` for the other arguments.
-
-    Args:
-        sub_batches: how deep calls open sub-batches; 0: none does.
-    """
-    off = features_off(
-        files=files,
-        state=state,
-        failures=failures,
-        timeouts=timeouts,
-        stops=stops,
-        approvals=approvals,
-        shields=shields,
-        invalid=invalid,
-        sub_batches=sub_batches > 0,
-        shared=False,
-    )
-    return call_of(Palette(frozenset(FEATURES) - off, max_actions=max_actions, fails=failures, depth=sub_batches))
 
 
 @cache

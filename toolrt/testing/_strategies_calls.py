@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from toolrt.invariants import script
 from toolrt.invariants.script import Action, Scripted
 
-__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "call_of", "calls_of", "lasting", "one_of"]
+__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "calls_of", "lasting", "one_of"]
 
 #: How many of twenty mixes have each feature of calls.
 FEATURES: Mapping[str, int] = {
@@ -398,11 +398,11 @@ def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
 @lru_cache(10_000)
 def calls_of(palette: Palette, min_calls: int, max_calls: int) -> st.SearchStrategy[list[Scripted]]:
     """Batches of so many calls, drawn from `palette`."""
-    return st.lists(call_of(palette), min_size=min_calls, max_size=max_calls)
+    return st.lists(_call_of(palette), min_size=min_calls, max_size=max_calls)
 
 
 @lru_cache(10_000)
-def call_of(palette: Palette) -> st.SearchStrategy[Scripted]:
+def _call_of(palette: Palette) -> st.SearchStrategy[Scripted]:
     """One call, drawn from `palette`."""
     children = None
     if palette.depth > 0 and "sub-batches" in palette.features:

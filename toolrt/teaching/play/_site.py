@@ -7,7 +7,7 @@ each has the schedules of its program, or a part of them, and says which.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,6 @@ def write_site(
     directory: str | os.PathLike[str],
     most: int = MOST_ON_A_PAGE,
     themes: Mapping[str, Sequence[Litmus]] = THEMES,
-    progress: Callable[[str], object] | None = None,
 ) -> GallerySite:
     """Write the gallery as a site that needs no server.
 
@@ -56,7 +55,6 @@ def write_site(
         most: so many schedules of each program at most.  A program with more has a part of them on its page, which
             says so.
         themes: the programs by theme.
-        progress: is called with the name of each program before it is run.
 
     Raises:
         DefinitionRefused: `most` is below 1, or `directory` has an ``index.html`` that is no gallery's.
@@ -73,8 +71,6 @@ def write_site(
     entries: dict[str, dict[str, Any]] = {}
     size, in_part = 0, []
     for program, after in zip(programs, [*programs[1:], None], strict=True):
-        if progress is not None:
-            progress(program.name)
         tree = Game(program).tree(most)
         tree |= {"index": "index.html", "next": None if after is None else [after.name, f"{after.name}.html"]}
         size += view.play(_Told(tree)).save(target / f"{program.name}.html").stat().st_size
