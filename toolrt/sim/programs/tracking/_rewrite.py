@@ -36,6 +36,9 @@ _HELPERS: dict[str, Any] = {
     "slice": slice,
 }
 
+# What is visited outside of functions, too: what has their code, and an annotation, which is left alone.
+_EVERYWHERE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.AnnAssign)
+
 _PLAIN_CALLS = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec", "breakpoint"))
 
 
@@ -106,6 +109,10 @@ class _Rewriter(ast.NodeTransformer):
         owner = self._class.lstrip("_")
         return f"_{owner}{name}" if owner else name
 
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite a node; outside of functions only functions are."""
+        return super().visit(node) if self._inside or isinstance(node, _EVERYWHERE) else self.generic_visit(node)
+
     def _visit_all(self, nodes: list[Any]) -> list[Any]:
         done: list[Any] = []
         for node in nodes:
@@ -137,7 +144,7 @@ class _Rewriter(ast.NodeTransformer):
         """Give statements that report that `names` were bound."""
         said: list[ast.stmt] = []
         for name in names:
-            how = self._of_name(name) if self._inside else ""
+            how = self._of_name(name)
             if how == "cell":
                 said.append(self._say("store_cell", self._cell(name, at), at=at))
             elif how == "global":
@@ -145,7 +152,7 @@ class _Rewriter(ast.NodeTransformer):
         return said
 
     def visit_Name(self, node: ast.Name) -> Any:
-        if not self._inside or not isinstance(node.ctx, ast.Load) or self._scope.kind == "class":
+        if not isinstance(node.ctx, ast.Load):
             return node
         how = self._of_name(node.id)
         if how == "cell":
@@ -156,8 +163,6 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
         node.value = self.visit(node.value)
-        if not self._inside:
-            return node
         name = node.target.id
         how = self._of_name(name)
         if how == "cell":
@@ -222,8 +227,6 @@ class _Rewriter(ast.NodeTransformer):
         return [self._say("wild", at=node), node, *self._bound([node.name], node)] if inside else node
 
     def _visit_comprehension(self, node: Any) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         waits = may_wait(node) or isinstance(node, ast.GeneratorExp)
         node.generators[0].iter = self._iterated(node.generators[0], waits)
         before = self._scope
@@ -262,8 +265,6 @@ class _Rewriter(ast.NodeTransformer):
         return ""
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         if isinstance(node.ctx, ast.Load) and self._root(node) == "trio":
             return node
         value = self.visit(node.value)
@@ -272,8 +273,6 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         value = self.visit(node.value)
         if not isinstance(node.ctx, ast.Load):
             node.value = self._do("storing", value, at=node.value)
@@ -299,8 +298,6 @@ class _Rewriter(ast.NodeTransformer):
         return self._do("slice", *parts, at=node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         function = node.func
         root = self._root(function)
         if root.startswith("@"):
@@ -324,13 +321,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Starred(self, node: ast.Starred) -> Any:
         node.value = self.visit(node.value)
-        if self._inside and isinstance(node.ctx, ast.Load):
+        if isinstance(node.ctx, ast.Load):
             node.value = self._use(node.value, "iter")
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         waits = may_wait(node.right)
         left, right = self.visit(node.left), self.visit(node.right)
         if waits:
@@ -343,20 +338,16 @@ class _Rewriter(ast.NodeTransformer):
         return self._do("result", node, at=node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        node.operand = self.visit(node.operand)
-        if self._inside:
-            node.operand = self._use(node.operand, "bool" if isinstance(node.op, ast.Not) else "arith")
+        what = "bool" if isinstance(node.op, ast.Not) else "arith"
+        node.operand = self._use(self.visit(node.operand), what)
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        node.values = [self.visit(each) for each in node.values]
-        if self._inside:
-            node.values = [*(self._use(each, "bool") for each in node.values[:-1]), node.values[-1]]
+        *tested, last = (self.visit(each) for each in node.values)
+        node.values = [*(self._use(each, "bool") for each in tested), last]
         return node
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         waits = may_wait(node.comparators)
         first = node.left
         before: Any = self.visit(first)
@@ -384,21 +375,14 @@ class _Rewriter(ast.NodeTransformer):
         node.left, node.comparators = operands[0], operands[1:]
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        self.generic_visit(node)
-        if self._inside:
-            node.test = self._use(node.test, "bool")
-        return node
-
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
         self.generic_visit(node)
-        if self._inside:
-            node.value = self._use(node.value, "str")
+        node.value = self._use(node.value, "str")
         return node
 
     def _visit_display(self, node: Any) -> Any:
         self.generic_visit(node)
-        if not self._inside or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return node
         if isinstance(node, ast.Set):
             node.elts = [each if isinstance(each, ast.Starred) else self._use(each, "hash") for each in node.elts]
@@ -415,14 +399,12 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Await(self, node: ast.Await) -> Any:
         trios = isinstance(node.value, ast.Call) and self._root(node.value.func) == "trio"
         node.value = self.visit(node.value)
-        if self._inside and not trios:
+        if not trios:
             node.value = self._do("awaits", node.value, at=node.value)
         return node
 
     def visit_YieldFrom(self, node: ast.YieldFrom) -> Any:
-        node.value = self.visit(node.value)
-        if self._inside:
-            node.value = self._do("delegates", node.value, at=node.value)
+        node.value = self._do("delegates", self.visit(node.value), at=node.value)
         return node
 
     # ------------------------------------------------------------------ statements
@@ -431,8 +413,6 @@ class _Rewriter(ast.NodeTransformer):
         is_display = isinstance(node.value, ast.Tuple)
         node.value = self.visit(node.value)
         node.targets = [self.visit(each) for each in node.targets]
-        if not self._inside:
-            return node
         if not is_display and any(isinstance(each, ast.Tuple | ast.List) for each in node.targets):
             node.value = self._use(node.value, "unpack")
         names = [name for target in node.targets for name in names_in(target)]
@@ -448,16 +428,13 @@ class _Rewriter(ast.NodeTransformer):
         ]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        if node.value is not None:
-            node.value = self.visit(node.value)
-            node.target = self.visit(node.target)
-        if not self._inside or node.value is None:
+        if node.value is None:
             return node
-        return [node, *self._bound(names_in(node.target), node)]
+        node.value = self.visit(node.value)
+        node.target = self.visit(node.target)
+        return [node, *self._bound(names_in(node.target), node)] if self._inside else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         target = node.target
         if isinstance(target, ast.Name):
             before = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
@@ -502,15 +479,12 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.If) and says_why(node):
             return node
         self.generic_visit(node)
-        if self._inside:
-            node.test = self._use(node.test, "bool")
+        node.test = self._use(node.test, "bool")
         return node
 
-    visit_If = visit_While = visit_Assert = _visit_test
+    visit_If = visit_While = visit_Assert = visit_IfExp = _visit_test
 
     def _visit_for(self, node: Any) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         node.iter = self._iterated(node, may_wait(node.body))
         node.target = self.visit(node.target)
         names = [*self._starred([node.target], node.target), *self._bound(names_in(node.target), node.target)]
@@ -521,8 +495,6 @@ class _Rewriter(ast.NodeTransformer):
     visit_For = visit_AsyncFor = _visit_for
 
     def _visit_with(self, node: Any) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         helper = "enters_async" if isinstance(node, ast.AsyncWith) else "enters"
         bound: list[ast.stmt] = []
         for each in node.items:
@@ -540,13 +512,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
         self.generic_visit(node)
-        if self._inside and node.name:
+        if node.name:
             node.body = [*self._bound([node.name], node.body[0]), *node.body]
         return node
 
     def _visit_import(self, node: Any) -> Any:
-        if not self._inside:
-            return node
         base = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else ""
         names = [base] if base else [each.name for each in node.names]
         bound = self._bound([each.asname or each.name.partition(".")[0] for each in node.names], node)
@@ -555,8 +525,6 @@ class _Rewriter(ast.NodeTransformer):
     visit_Import = visit_ImportFrom = _visit_import
 
     def visit_Match(self, node: ast.Match) -> Any:
-        if not self._inside:
-            return self.generic_visit(node)
         node.subject = self._use(self.visit(node.subject), "match")
         for case in node.cases:
             at = case.body[0]
@@ -578,8 +546,4 @@ class _Rewriter(ast.NodeTransformer):
                 *self._bound(bound, at),
                 *self._visit_all(case.body),
             ]
-        return node
-
-    def visit_arg(self, node: ast.arg) -> Any:
-        """Leave annotations alone."""
         return node
