@@ -34,6 +34,33 @@ def edges(answer: str) -> list[str]:
     return [line for line in answer.split("\n")[1:] if not line.startswith(("maybe", "not known", "("))]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "h = f\ndef c(): h()", "T = [1, f]\ndef c(): T[1]()", "T = {'x': f, 'y': 1}\ndef c(): T['x']()",
+        "def c(x=f): x()", "def c():\n    for x in (f,): x()", "def c(): (f if c else c)()", "def c(): (x := f)()",
+        "def c(): (f)()", "def c(): [*f()]", "import functools\np = functools.partial(f, 1)\ndef c(): p()",
+        "h = f\ni = h\ndef c():\n    j = i if h else c\n    j()", "class c:\n    def d(self): self.h = f; self.h()",
+        "class D:\n    run = f\ndef c(): D.run()",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("imported", ["", "from m import f\n", "from g import k as f\n"])
+def test_callers_by_other_names_are_callers(text, imported):
+    """In the function's own file, by an import, and by one that another file gives another name."""
+    here = {"a.py": f"{imported}{text}\n"} if imported else {}
+    ask = asking({"m.py": "def f(): ...\n" + ("" if imported else text), "g.py": "from m import f as k\n", **here})
+    found = edges(ask("find_callers", symbol="f", path="m.py"))
+    assert [line.partition(" in ")[2].partition(":")[0].partition(".")[0] for line in found] == ["c"], found
+
+
+def test_callers_of_a_generic_class_are_those_that_name_its_types():
+    """Also by another name."""
+    text = "class G[T]:\n    def m(self): ...\nX = G[int]\ndef c(): G[int]()\ndef d(): X().m()\n"
+    ask = asking({"m.py": text})
+    assert edges(ask("find_callers", symbol="G")) == ["m.py:4 in c: G[]", "m.py:5 in d: X"]
+    assert edges(ask("find_callers", symbol="m")) == ["m.py:5 in d: X().m"]
+
+
 def calls_of(text: str, symbol: str = "f", files: dict[str, str] | None = None) -> list[str]:
     """What a Python function calls, as ``what is written -> where``."""
     ask = asking({"a.py": text, **(files or {})})

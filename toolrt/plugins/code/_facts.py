@@ -5,7 +5,8 @@ so a change of one file makes the facts of no other file wrong, and nothing that
 
 Theory.  An *expression* is a text that says no more than what resolving needs: names, ``.attribute``, ``()`` for a
 call whatever its arguments, ``[]`` for a subscript, ``*`` behind what is iterated, ``|`` between alternatives, ``@``
-before an annotation (then it stands for a value of that type), ``?`` for what is not known.
+before an annotation (then it stands for a value of that type), ``{}`` behind what a list, a tuple or a set holds,
+``{:}`` behind a value of a dictionary, ``?`` for what is not known.
 ``await self.pool[key].get(1)`` is ``self.pool[].get()``.
 """
 
@@ -104,6 +105,11 @@ class Facts(NamedTuple):
     bindings: tuple[Binding, ...] = ()
     #: Why it is not known as well as it could be; "" where it is.
     note: str = ""
+
+
+def last_names(expression: str) -> set[str]:
+    """The last names of an expression's alternatives, whatever is taken out of them by subscripts and loops."""
+    return {part.rpartition(".")[2].rstrip("*[]{:}") for part in expression.split("|")}
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -5,8 +5,9 @@ order of paths and lines.  A call belongs to the function it is written in, and 
 those in a class's body belong to the class.  To call a class is to call what makes its values (``__init__``, ``new``,
 ``constructor``, ``initialize``).
 
-Limits.  What calls by a table, by a decorator, by a framework or by text is not seen.  A call through a base class is
-an edge to the base's method; what a change reaches follows it to those that override it.
+Limits.  What calls by a table (but for one that a Python file writes out), by a decorator, by a framework or by text is
+not seen.  A call through a base class is an edge to the base's method; what a change reaches follows it to those that
+override it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from typing import Any
 import attrs
 
 from toolrt.plugins.code._by_name import ByName
-from toolrt.plugins.code._facts import MODULE, Call, Facts, Symbol
+from toolrt.plugins.code._facts import MODULE, Call, Facts, Symbol, last_names
 from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._resolve import Python, Target
 from toolrt.plugins.code._tree import SourceTree
 
 #: How many symbols a search for a way, or for what a change reaches, looks at.
 VISITED_MOST = 5000
+
+#: Up to how many other names callers are looked for by.
+_ALIASES_MOST = 64
 
 _MAKERS = ("__init__", "__new__", "__post_init__", "__attrs_post_init__", "new", "constructor", "initialize")
 
@@ -149,14 +153,14 @@ class Graph:
             holder = Target(target.path, symbol.parent)
             wanted.add(holder)
             names.add(self._symbol(holder).name)
-        files = dict.fromkeys(file for one in sorted(names) for file in self.tree.mentioning(one))
+        names, files = self._spread(names)
         known: list[CodeEdge] = []
         possible: list[CodeEdge] = []
         for path in sorted(files):
             facts = self.tree.facts(path)
-            here = names | _aliases(facts, names)
+            here = names | _aliases(facts, names, local=True)
             for call in facts.calls:
-                if call.name not in here:
+                if call.name not in here and here.isdisjoint(last_names(call.callee)):
                     continue
                 targets, by_name = self.meant(path, call)
                 if any(one in wanted for one in targets):
@@ -164,6 +168,17 @@ class Graph:
                 elif not targets and call.name == name and self._may_be(path, call, target):
                     possible.append(self._edge(path, call, None, False))
         return known, possible
+
+    def _spread(self, names: set[str]) -> tuple[set[str], set[str]]:
+        """`names` with those that other files may call the same by, and the files that may call any of them."""
+        asked: set[str] = set()
+        files: set[str] = set()
+        while (new := names - asked) and len(names) <= _ALIASES_MOST:
+            asked |= new
+            found = {file for one in new for file in self.tree.mentioning(one)}
+            files |= found
+            names = names.union(*(_aliases(self.tree.facts(file), names) for file in sorted(found)))
+        return asked, files
 
     def _may_be(self, path: str, call: Call, target: Target) -> bool:
         """Whether an unresolved call may mean `target`."""
@@ -311,7 +326,7 @@ class Graph:
         found = []
         for path in self.tree.mentioning(symbol.name):
             facts = self.tree.facts(path)
-            names = {symbol.name} | _aliases(facts, {symbol.name})
+            names = {symbol.name} | _aliases(facts, {symbol.name}, local=True)
             for one in facts.symbols:
                 may_be = any(base.rpartition(".")[2].rstrip("[]") in names for base in one.bases)
                 if may_be and target in self.bases(path, one):
@@ -339,12 +354,18 @@ def _by_place(found: tuple[int, Place, Any]) -> tuple[int, str, int, str]:
     return depth, place.path, place.line, place.name
 
 
-def _aliases(facts: Facts, names: set[str]) -> set[str]:
-    """What a file calls things of these names by."""
+def _aliases(facts: Facts, names: set[str], local: bool = False) -> set[str]:
+    """What a file calls things of these names by; with `local` also within its functions."""
     found = {one.bound for one in facts.imports if one.name in names and one.bound}
-    for binding in facts.bindings:
-        if any(part.rpartition(".")[2] in names for part in binding.value.split("|")):
-            found.add(binding.target.rpartition(".")[2])
+    bound = [
+        (binding.target.rpartition(".")[2], last_names(binding.value))
+        for binding in facts.bindings
+        if local or "." in binding.target or binding.scope == MODULE or facts.symbols[binding.scope].kind == "class"
+    ]
+    before = -1
+    while before != len(found):
+        before = len(found)
+        found.update(target for target, its in bound if not its.isdisjoint(names | found))
     return found
 
 

@@ -14,8 +14,9 @@ Theory.  A call that asks claims READ on all of the workspace, so no call that c
 a lower index have ended and those of a higher one wait.  To look at a tree costs a fraction of what reading it does;
 notices of changes would miss those of commands and of other programs.
 
-Limits.  What ``.gitignore`` leaves out is not known, nor are files above `TEXT_MOST` bytes, files that are no text
-and trees beyond `toolrt.workspace.VISITED_MOST` names; an answer says how many were too large or beyond that.
+Limits.  What ``.gitignore`` leaves out is not known, nor are files above `TEXT_MOST` bytes, Python above `PYTHON_MOST`,
+files that are no text and trees beyond `toolrt.workspace.VISITED_MOST` names; an answer says how many were too large or
+beyond that.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from toolrt import probe
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.plugins.code._facts import Facts
-from toolrt.plugins.code._languages import language_of
+from toolrt.plugins.code._languages import LANGUAGES, language_of
+from toolrt.plugins.code._parsing import PYTHON_MOST
 from toolrt.plugins.code._pieces import pieces_of
 from toolrt.plugins.code._reading import facts_of
 from toolrt.plugins.code._skeleton import grammars_of_thread
@@ -54,7 +56,7 @@ from toolrt.workspace import (
 
 T = TypeVar("T")
 
-#: The most bytes of a file that is known.
+#: The most bytes of a file that is known, but for one in Python, which may have `PYTHON_MOST`.
 TEXT_MOST = 1024 * 1024
 
 #: Seconds until a store that another process has is asked again, and how long that goes on.
@@ -208,7 +210,7 @@ class FactIndex:
             while (one := await walk.next()) is not None:
                 if one.stat.kind is not Kind.FILE or os.path.splitext(one.names[-1])[1].lower() in _NO_TEXT:
                     continue
-                if one.stat.size > TEXT_MOST:
+                if one.stat.size > (PYTHON_MOST if language_of(one.names[-1]) is LANGUAGES["python"] else TEXT_MOST):
                     large += 1
                     continue
                 path = "/".join(one.names)
@@ -242,7 +244,7 @@ class FactIndex:
             start += 1
             now = disk.now_ns()
             try:
-                snapshot = await disk.read(tuple(path.split("/")), TEXT_MOST)
+                snapshot = await disk.read(tuple(path.split("/")), PYTHON_MOST)
             except OSError as error:
                 # Gone, swapped or not to be read: it has no content, and is asked for again.
                 snapshot = Snapshot(b"", attrs.evolve(_NOTHING, inode=error.errno or 0))

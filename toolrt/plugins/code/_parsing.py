@@ -3,7 +3,8 @@
 Rules.  No content makes this endless or large: a file above `PARSED_MOST` bytes, a large one of long lines, or one with
 too many operators in a statement is not parsed; a parse ends after so much work that no ordinary file makes; a query
 looks no deeper than `_DEEPEST`, and at no tree with an error that is too wide.  Work is counted, not timed: whether a
-file is parsed follows from its content.
+file is parsed follows from its content.  A Python file of at most `PYTHON_MOST` bytes that Python compiles is parsed,
+however long its lines are and whatever operators it has.
 
 Theory.  tree-sitter says now and then that it is at work, about once for a hundred of its steps: in 1,285 files of
 installed packages and system headers some 5 times for a thousand bytes, at most 17 times.  It asks for the text piece
@@ -13,10 +14,18 @@ only there they are a plain list (100,000 braces took 21 s).
 
 A file that ends in the middle of an expression of many operators, all wrong where they stand, takes memory
 that is quadratic in their number, all of it in one step at the end (tree-sitter 0.26.1; 6,000 bytes took 1.4 GB).
+In Python these are ``*`` behind another binary operator, as in ``/*``, which Python's syntax has nowhere; of 6,000
+other units of up to four tokens none took more than 31 MB.  So they stand only in what is wrong, or in a comment or a
+text, and there the parser is shown blanks in their place.
 
-Limits.  Within these bounds the worst that was found takes some nine seconds, in a worker thread, but for the skeleton
-that ``read_file`` answers with (``tests/benchmarks/code.py --only hostile``).  Memory is bounded against the operators
-for which that was found, not against every content that could be made for it.
+Behind an indented block the grammar of Python looks through all comments that follow for each of them, which is
+quadratic in how many they are (20,000 lines took 86 s).  Where a parse ends for being too much work, comments that
+have a line of their own become blanks, and the file is parsed again.
+
+Limits.  Within these bounds the worst that was found takes some nine seconds, and in Python above `PARSED_MOST` some
+forty seconds and 1.3 GB (ordinary Python of that size: 2 seconds and 130 MB), in a worker thread; the skeleton that
+``read_file`` answers with has the smaller bound (``tests/benchmarks/code.py --only hostile``).  Memory is bounded
+against the operators for which that was found, not against every content that could be made for it.
 """
 
 from __future__ import annotations
@@ -29,8 +38,9 @@ from toolrt.plugins.code._languages import Grammar, Language, grammar_of
 if TYPE_CHECKING:
     import tree_sitter
 
-#: The most bytes of a file that is parsed.
+#: The most bytes of a file that is parsed, and of one in Python.
 PARSED_MOST = 256 * 1024
+PYTHON_MOST = 4 * 1024 * 1024
 
 #: From how many bytes on the lines of a file may not be long, and how many bytes a line may have then, on average.
 #: What a program wrote in one line takes a parser up to 50 microseconds a byte, and ordinary code 0.3.
@@ -44,6 +54,12 @@ _PILING_UP = re.compile(rb"=>|<-|[*/%<]+")
 _COMMENTS = re.compile(rb"/\*|\*/|//|^[ \t]*\*+(?=\s)", re.MULTILINE)
 #: What a line ends or begins with that goes on with the statement of the line before it.
 _GOES_ON = frozenset(b"*/%<>=-([")
+#: What piles up in Python.
+_WRONG_IN_PYTHON = re.compile(rb"(?<=[|&^%/<>@+~-])[\s*]*\*")
+#: Carriage returns that end a line for Python, and not for the parser.
+_RETURNS = re.compile(rb"\r(?!\n)")
+#: Lines of Python that are a comment, or are in a text that goes on behind them: no end of one, and no continuation.
+_COMMENT_LINES = re.compile(rb"(?<!\\\n)(?<!\\\r\n)^[ \t]*#(?:(?!\"\"\"|''')[^\\\n])*$", re.MULTILINE)
 
 #: How deep below the root a query looks.
 _DEEPEST = 400
@@ -51,9 +67,10 @@ _DEEPEST = 400
 #: How many nodes may be directly below an error.
 _WIDEST_ERROR = 2000
 
-#: How many reports a parse may make up to a place: these, and one for so many bytes before it.
+#: How many reports a parse may make up to a place: these, and one for so many bytes before it.  Python that compiles
+#: makes at most one for 16 bytes (``x`` and a line's end, a million times).
 _REPORTS = 1500
-_BYTES_PER_REPORT = 25
+_BYTES_PER_REPORT = 15
 
 #: For how many a report counts that is made after an error.
 _AFTER_ERROR = 2
@@ -85,10 +102,22 @@ class Grammars:
 def parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
     """The tree of `content`; None: it is too large, or too much work."""
     size = len(content)
+    if grammar.language == "python":
+        if size > PYTHON_MOST:
+            return None
+        content = _WRONG_IN_PYTHON.sub(lambda found: found[0].replace(b"*", b" "), _RETURNS.sub(b"\n", content))
+        tree = _parsed(grammar, content)
+        fewer = content if tree else _COMMENT_LINES.sub(lambda found: b" " * len(found[0]), content)
+        return tree if fewer == content else _parsed(grammar, fewer)
     if size > PARSED_MOST or (size > _LONG_FROM and size > _LINE_LONGEST * (content.count(b"\n") + 1)):
         return None
     if _piles_up(content, grammar.language):
         return None
+    return _parsed(grammar, content)
+
+
+def _parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
+    """The same, without a look at the content before it is parsed."""
     reports = 0
     asks_left = _ASKED + _ASKED_PER_PIECE * (len(content) // _PIECE + 1)
 
@@ -115,7 +144,7 @@ def _piles_up(content: bytes, language: str) -> bool:
     """Whether a statement, as far as lines tell, has too many operators."""
     if len(_PILING_UP.findall(content)) <= _PILED_MOST:
         return False
-    if language not in ("python", "ruby"):
+    if language != "ruby":
         content = _COMMENTS.sub(b" ", content)
     count, goes_on = 0, False
     for line in content.split(b"\n"):

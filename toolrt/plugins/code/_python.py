@@ -7,6 +7,8 @@ comprehension belong to the function they are in.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolrt.plugins.code._facts import MODULE, Binding, Call, Facts, Import, Symbol
@@ -20,9 +22,13 @@ if TYPE_CHECKING:
 
 _CHAIN = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 
-#: How deep an expression is followed, and how many alternatives of one are kept.
+#: How deep an expression is followed, and how many alternatives of one are kept, and of what a display holds.
 _DEEPEST = 30
 _ALTERNATIVES = 4
+_HELD = 16
+
+#: What may stand around the name of what is called: ``f[int]()``, ``(f)()``, ``(g := f)()``, ``[*f()]``.
+_AROUND_A_NAME = frozenset(("subscript", "parenthesized_expression", "named_expression", "list_splat"))
 
 #: How many values a function's result is taken from.
 _RETURNS_MOST = 4
@@ -43,7 +49,8 @@ class _PythonReader:
         self._found = found
 
     def _text(self, node: Node | None) -> str:
-        return "" if node is None else text_of(self._content, node)
+        # As Python does with names (PEP 3131).
+        return "" if node is None else unicodedata.normalize("NFKC", text_of(self._content, node))
 
     def facts(self, lines: int) -> Facts:
         found, nesting = self._found, Nesting()
@@ -110,8 +117,8 @@ class _PythonReader:
         calls = []
         for node in sorted(self._found.get("call", ()), key=lambda node: node.end_byte):
             last: Node | None = node
-            while last is not None and last.type == "subscript":  # a generic one that is told its types
-                last = last.child_by_field_name("value")
+            while last is not None and last.type in _AROUND_A_NAME:
+                last = last.child_by_field_name("value") or last.named_child(0)
             if last is not None and last.type == "attribute":
                 last = last.child_by_field_name("attribute")
             if last is None:
@@ -184,11 +191,11 @@ class _PythonReader:
                 parts = value.named_children if value.type == "tuple" else [value]
                 self._add(bindings, scope, name, "|".join(f"@{self.expression(part)}" for part in parts[:4]))
             elif above is not None and above.type == "with_item":
-                self._add(bindings, scope, name, f"{self.expression(value)}.{_enters(above)}()")
+                self._add(bindings, scope, name, _then(self.expression(value), f".{_enters(above)}()"))
         for node in self._found.get("for", ()):
             scope = nesting.enclosing(node.start_byte)
             iterated = self.expression(node.child_by_field_name("right"))
-            self._add(bindings, scope, node.child_by_field_name("left"), f"{iterated}*")
+            self._add(bindings, scope, node.child_by_field_name("left"), _then(iterated, "*"))
 
     def _assign(self, bindings: list[Binding], scope: int, left: Node | None, right: Node) -> None:
         if left is None:
@@ -234,7 +241,8 @@ class _PythonReader:
                         continue
                 name = inner
             if name.type == "identifier":
-                bindings.append(Binding(scope, self._text(name), self._annotation(annotation) or "?"))
+                value = self._annotation(annotation) or self.expression(parameter.child_by_field_name("value"))
+                bindings.append(Binding(scope, self._text(name), value))
 
     def _result(self, nesting: Nesting, symbols: list[Symbol]) -> None:
         """What functions without an annotation give, by what they return."""
@@ -268,17 +276,19 @@ class _PythonReader:
             if _CHAIN.match(text):
                 return text
             name = self._text(node.child_by_field_name("attribute"))
-            return f"{self.expression(node.child_by_field_name('object'), depth + 1)}.{name}"
+            return _then(self.expression(node.child_by_field_name("object"), depth + 1), f".{name}")
         if kind == "call":
             function = node.child_by_field_name("function")
             arguments = node.child_by_field_name("arguments")
             given = self.expression(function, depth + 1)
             if given in ("cast", "typing.cast", "t.cast") and arguments is not None and arguments.named_child_count:
                 return self._annotation(arguments.named_child(0)) or "?"
-            return f"{given}()"
+            if given in ("partial", "functools.partial") and arguments is not None and arguments.named_child_count:
+                return self.expression(arguments.named_child(0), depth + 1)
+            return _then(given, "()")
         if kind == "subscript":
-            return f"{self.expression(node.child_by_field_name('value'), depth + 1)}[]"
-        if kind in ("await", "parenthesized_expression", "type"):
+            return _then(self.expression(node.child_by_field_name("value"), depth + 1), "[]")
+        if kind in ("await", "parenthesized_expression", "type", "list_splat"):
             return self.expression(node.named_child(0), depth + 1)
         if kind == "named_expression":
             return self.expression(node.child_by_field_name("value"), depth + 1)
@@ -287,17 +297,25 @@ class _PythonReader:
         if kind == "conditional_expression":
             parts = node.named_children
             return self._either([parts[0], parts[-1]] if len(parts) == 3 else [], depth)
-        if kind == "list_comprehension":
-            return "?"
+        if kind in ("list", "tuple", "set", "expression_list"):
+            return self._either(node.named_children[:_HELD], depth, "{}")
+        if kind == "dictionary":
+            return self._either([one.child_by_field_name("value") for one in node.named_children[:_HELD]], depth, "{:}")
         return "?"
 
-    def _either(self, nodes: list[Node | None], depth: int) -> str:
+    def _either(self, nodes: Sequence[Node | None], depth: int, held: str = "") -> str:
+        """What any of `nodes` is, each with `held` behind it."""
         parts: dict[str, None] = {}
         for node in nodes:
             for part in self.expression(node, depth + 1).split("|"):
                 if "?" not in part:
-                    parts[part] = None
-        return "|".join(list(parts)[:_ALTERNATIVES]) or "?"
+                    parts[part + held] = None
+        return "|".join(list(parts)[: _HELD if held else _ALTERNATIVES]) or "?"
+
+
+def _then(expression: str, step: str) -> str:
+    """The expression with one more step, for each of its alternatives."""
+    return "|".join(part + step for part in expression.split("|"))
 
 
 def _enters(item: Node) -> str:

@@ -9,7 +9,8 @@ Rules.
        by C3 where it can be worked out and depth first where not, in its bases; ``super().name`` in the bases.
     4. A value has a type where the text says so: an annotation, a call of a class, a call of a function that says or
        returns what it gives, an attribute that some method assigns, ``with`` by what ``__enter__`` gives, a loop
-       over what is annotated as ``list[T]`` and the like.  Where several assignments give different types, all count.
+       over what is annotated as ``list[T]`` and the like.  A list, a tuple, a set or a dict that is written out holds
+       what is written there, whichever element is taken.  Where several assignments give different types, all count.
     5. What is not known this way is not guessed: then there is no edge.
 
 Limits.  No flow: a later assignment counts as an earlier one does.  Types come neither from the arguments of calls nor
@@ -29,9 +30,9 @@ from toolrt.plugins.code._tree import SourceTree
 
 #: How deep one look-up may lead into others, and how many things a name may mean.
 _DEEPEST = 24
-_MOST = 6
+_MOST = 16
 
-_STEP = re.compile(r"\.([^\W\d]\w*)|(\(\))|(\[\])|(\*)")
+_STEP = re.compile(r"\.([^\W\d]\w*)|(\(\))|(\[\])|(\*)|\{(:?\})")
 _FIRST = re.compile(r"[^\W\d]\w*")
 
 
@@ -125,6 +126,10 @@ class Python:
             if step is None:
                 return ()
             place = step.end()
+            if step[5]:
+                display = "sequence" if step[5] == "}" else "mapping"
+                found = (Target(path, MODULE, True, f"{scope}:{{{display}}}:{expression[: step.start()]}"),)
+                continue
             following: dict[Target, None] = {}
             for one in found:
                 if step[1]:
@@ -362,6 +367,8 @@ class Python:
                 return tuple(e for one in given for e in self._element(one, True, depth + 1)) if iterated else given
             return ()
         scope, name, inside = target.inside.split(":", 2)
+        if name in ("{sequence}", "{mapping}"):  # one that is written out
+            return () if name == "{mapping}" and iterated else self.meant(target.path, int(scope), inside, depth + 1)
         parts = outer_parts(inside, ",")
         if not parts:
             return ()

@@ -20,11 +20,11 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from toolrt.errors import InputRefused
-from toolrt.plugins.code._facts import Facts, to_text
+from toolrt.plugins.code._facts import Facts, last_names, to_text
 from toolrt.plugins.code._pieces import Piece
 
 #: Changes with the tables and with what is put into them.
-FORMAT = 3
+FORMAT = 4
 
 #: How long a transaction waits for those of other processes, in milliseconds; a caller that can wait asks again.
 _BUSY_MS = 50
@@ -262,6 +262,8 @@ def defined_in(facts: Facts) -> list[str]:
 def mentioned_in(facts: Facts) -> list[str]:
     """The names by which a file may call, import or inherit from something."""
     names = dict.fromkeys(call.name for call in facts.calls if call.name)
+    for written in (*(one.value for one in facts.bindings), *(one.callee for one in facts.calls if not one.name)):
+        names.update(dict.fromkeys(sorted(last_names(written))))
     for one in facts.imports:
         names[one.name or _last(one.module)] = None
         names[_last(one.module)] = None
