@@ -7,6 +7,7 @@ production and in a simulation alike.
 from toolrt.plugins.otel._counts import Counts, Distribution
 from toolrt.plugins.otel._json_lines import JsonLines
 from toolrt.plugins.otel._otel import OtelMetrics, OtelSpans
+from toolrt.plugins.otel._slow_calls import SlowCall, SlowCalls
 from toolrt.plugins.otel._telemetry import Telemetry
 
-__all__ = ["Counts", "Distribution", "JsonLines", "OtelMetrics", "OtelSpans", "Telemetry"]
+__all__ = ["Counts", "Distribution", "JsonLines", "OtelMetrics", "OtelSpans", "SlowCall", "SlowCalls", "Telemetry"]
