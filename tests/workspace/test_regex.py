@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from toolrt.workspace.finding import _regex
 from toolrt.workspace.finding._regex import Expression, RegexRefused
+from toolrt.workspace.finding._search import matching_lines, wanted_in
 from toolrt.workspace.rules._patterns import POSIX
 
 
@@ -174,6 +175,24 @@ def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
     if expression.factor is not None and expression.matches(line):
         assert expression.factor.compiled().search(line) is not None
         assert not line.isascii() or expression.factor.lower_literal in line.lower()
+
+
+_PARTS = st.lists(st.sampled_from(["a", "b", r"\w", "[ab]", "a*", "(?:a|b)", r"[^\n]*", ".", "x?"]), max_size=2)
+
+
+@given(parts=st.lists(_PARTS, min_size=2, max_size=3), text=st.text("ab\n ", max_size=14))
+@example(parts=[[], []], text="a\na")
+@example(parts=[["a"], []], text="a\na\na")
+def test_an_expression_over_lines_has_the_lines_that_python_finds(parts, text):
+    """All lines that are in some match; the last part wants a character, so each line of a match has some of it."""
+    pattern = r"\n".join("".join(part) for part in parts) + "a"
+    found = matching_lines(text, wanted_in(pattern, False, False), 100, lambda: None)
+    expected = set()
+    for at in range(len(text) + 1):
+        if match := re.compile(pattern).match(text, at):
+            lines = [text.count("\n", 0, end) + 1 for end in match.span()]
+            expected |= set(range(lines[0], lines[1] + 1))
+    assert [one.number for one in found] == sorted(expected)
 
 
 @pytest.mark.parametrize("name", POSIX)

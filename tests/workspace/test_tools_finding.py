@@ -269,6 +269,22 @@ async def test_search_takes_a_plain_text_and_any_case(tree, call):
     assert await call(tree, "search", pattern="^f.x", ignore_case=True) == "a:1: f(x)\na:2: F(X)"
 
 
+async def test_search_goes_over_lines(tree, call):
+    """Whatever ends them, by a text or an expression; and a match at the end of the file is whole."""
+    tree.put("a", "def f(x):\r\n    return x\r\n\r\ndef g(y):\r\n    pass\r\n")
+    assert await call(tree, "search", pattern=r"def \w\(.*\n\s+pass") == "a:4: def g(y):\na:5:     pass"
+    assert await call(tree, "search", pattern="X\n\ndef g", literal=True, ignore_case=True) == (
+        "a:2:     return x\na:3: \na:4: def g(y):"
+    )
+    for at_end in (r"pass\n", r"pass\nx?"):
+        assert await call(tree, "search", pattern=at_end) == "a:5:     pass"
+    assert await call(tree, "search", pattern=r"x:\n") == "no line matches"
+    for refused in (r"(x\n)+", r"\n*", r"a|b\nc"):
+        assert "a line's end" in str(await refusal(call, tree, "search", pattern=refused))
+    tree.put("a", "x" * (SIZE_LIMIT + 1))
+    assert "reads no further: a" in await call(tree, "search", pattern=r"x\ny")
+
+
 async def test_search_narrows_files(tree, call):
     """A pattern without a slash is for names at any depth."""
     for name in ("a.py", "d/b.py", "d/c.txt"):
@@ -356,7 +372,7 @@ async def test_search_reads_what_other_tools_do_not_read(tree, call):
     [
         ({"pattern": ""}, "pattern"),
         ({"pattern": "("}, "pattern"),
-        ({"pattern": "a\nb", "literal": True}, "pattern"),
+        ({"pattern": r"(a\nb)"}, "pattern"),
         ({"pattern": "x", "limit": 0}, "limit"),
         ({"pattern": "x", "limit": 10**5000}, "limit"),
         ({"pattern": "x", "context": -1}, "context"),

@@ -111,7 +111,8 @@ async def search(
     path is a directory, searched with all below it, or one file. glob narrows the files by a pattern as the glob
     tool takes; one without a slash is for names at any depth (*.py). With literal the pattern is a plain text; with
     ignore_case upper and lower case are one. The expression may have sets, groups, |, repeats, \d \w \s \b \p{L}, ^
-    and $, but no references and no looking around; lines are searched one by one. At most limit matches are returned.
+    and $, but no references and no looking around. \n outside of groups goes on to the next line; nothing else does. At
+    most limit matching lines are returned.
     With context that many lines around each are shown too, as path-line- text (not of files above 10 MiB). show is
     lines, or files (the paths of those with a match) or counts (each path with its number of matching lines). Files
     are read as UTF-8, or as their byte order mark says, or else as encoding names (latin-1, shift_jis); what cannot be
@@ -154,11 +155,11 @@ async def _that_may_have(
 ) -> list[Entry]:
     """Those of the files that may have what is sought, by ripgrep; all of them where it cannot help."""
     disk, below = located(workspace.disk, base.entry)
-    if sought.factor is None or not isinstance(disk, RealDisk) or not goes_at_once(workspace.disk):
+    if sought.rarest_factor is None or not isinstance(disk, RealDisk) or not goes_at_once(workspace.disk):
         return files
     if workspace.disk.mounts and not base.entry:
         return files  # it would not see what is mounted
-    named = await candidates(path_on(disk, below), sought.factor)
+    named = await candidates(path_on(disk, below), sought.rarest_factor)
     if named is None:
         return files
     real = disk

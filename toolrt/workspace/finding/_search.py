@@ -12,12 +12,11 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.finding._factor import BEYOND_ASCII, Characters, Factor, FactorOfSequence
 from toolrt.workspace.finding._regex import Expression, RegexRefused
+from toolrt.workspace.finding._several_lines import LINE_END, expressions_of_lines
 from toolrt.workspace.text._text import lines_of
 
 #: A byte order mark, as it stands or as it is escaped.
 _MARK_MEANT = re.compile(r"\ufeff|\\ufeff|\\U0000feff", re.IGNORECASE)
-
-_LINE_END = re.compile(r"\r\n|\n|\r")
 
 #: How many characters are looked at, and whole lines more, between two questions whether to go on.
 _CHARACTERS_AT_ONCE = 128 * 1024
@@ -27,12 +26,16 @@ _CHARACTERS_AT_ONCE = 128 * 1024
 class SearchPattern:
     """What is searched for."""
 
-    #: Whether a line has it.
+    #: Whether a line has it, or the first line of several.
     matches: Callable[[str], bool]
-    #: What every line has which has it; None: nothing is known of it.
+    #: What every line has which has it, or its first line; None: nothing is known of it.
     factor: Factor | None
     #: Whether it has a byte order mark.
     marked: bool
+    #: What the lines behind that one have, where it goes over several.
+    following: tuple[SearchPattern, ...] = ()
+    #: Whether it ends with a line's end: nothing is wanted of the last line but that it begins.
+    ends_line: bool = False
     #: Where it may be in a text from one place on and before another; -1: nowhere.
     _first: Callable[[str, int, int], int] = attrs.field(init=False, eq=False)
 
@@ -56,6 +59,12 @@ class SearchPattern:
 
         return first
 
+    @property
+    def rarest_factor(self) -> Factor | None:
+        """What every text has which has it: the factor of any of its lines."""
+        known = [one.factor for one in (self, *self.following) if one.factor is not None]
+        return max(known, key=lambda factor: factor.bits, default=None)
+
     def first(self, text: str, start: int, end: int) -> int:
         """Where a line that has it may be, from `start` on and before `end`: a place in the line; -1: nowhere."""
         return self._first(text, start, end)
@@ -71,20 +80,30 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:
         raise FileProblem("pattern", "a text or a regular expression", "an empty one", "Say what to search for.")
     marked = _MARK_MEANT.search(pattern) is not None
     if literal:
-        if _LINE_END.search(pattern):
-            raise FileProblem("pattern", "a text of one line", "one of several", "Lines are searched one by one.")
-        if ignore_case:
-            folded = pattern.casefold()
-            return SearchPattern(lambda line: folded in line.casefold(), _in_any_case(folded), marked)
-        return SearchPattern(lambda line: pattern in line, Factor.of(pattern), marked)
+        texts = LINE_END.split(pattern)
+        tests: list[Callable[[str, str], bool]] = [str.__contains__]
+        if len(texts) > 1:
+            tests = [str.endswith, *[str.__eq__] * (len(texts) - 2), str.startswith]
+        first, *others = (_of_text(text, test, ignore_case, marked) for text, test in zip(texts, tests, strict=True))
+        return attrs.evolve(first, following=tuple(others), ends_line=len(texts) > 1 and not texts[-1])
     try:
-        expression = Expression(pattern, ignore_case)
+        parts = expressions_of_lines(pattern)
+        expressions = [Expression(one, ignore_case) for one in parts]
     except RegexRefused as refusal:
         raise FileProblem(
             "pattern", "a regular expression that is known here", f"one that is not: {refusal}",
             "Set literal to search for the text itself.",
         ) from None  # fmt: skip
-    return SearchPattern(expression.matches, expression.factor, marked)
+    first, *others = (SearchPattern(one.matches, one.factor, marked) for one in expressions)
+    return attrs.evolve(first, following=tuple(others), ends_line=bool(others) and parts[-1].endswith("^(?:)"))
+
+
+def _of_text(text: str, test: Callable[[str, str], bool], ignore_case: bool, marked: bool) -> SearchPattern:
+    """What is searched for by a test of a line and a plain text."""
+    if ignore_case:
+        folded = text.casefold()
+        return SearchPattern(lambda line: test(line.casefold(), folded), _in_any_case(folded), marked)
+    return SearchPattern(lambda line: test(line, text), Factor.of(text) if text else None, marked)
 
 
 def _in_any_case(folded: str) -> Factor | None:
@@ -129,7 +148,8 @@ _MARK = "\ufeff"
 def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Callable[[], object]) -> list[LineFound]:
     """The first `most` lines that have what is wanted: number, from 1, and text without its end.
 
-    A line begins behind a byte order mark, which is neither matched nor shown, unless the pattern has one itself.
+    Where that goes over several lines all of them are given, and the last match whole.  A line begins behind a byte
+    order mark, which is neither matched nor shown, unless the pattern has one itself.
 
     Args:
         still_wanted: asked now and then; what it raises is raised.
@@ -149,12 +169,15 @@ def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Ca
                     at -= 1
                 # The line that it is in.
                 begin = max(start, text.rfind("\n", start, at) + 1, text.rfind("\r", start, at) + 1)
-                after = _LINE_END.search(text, at)
+                after = LINE_END.search(text, at)
                 stop = len(text) if after is None else after.start()
                 shown = text[begin:stop].removeprefix(_MARK)
-                if wanted.matches(text[begin:stop] if wanted.marked else shown):
+                if wanted.matches(text[begin:stop] if wanted.marked else shown) and (
+                    lines := _with_following(text, shown, after, wanted)
+                ):
                     number, counted = number + line_ends(text, counted, begin), begin
-                    found.append(LineFound(number, shown))
+                    known = found[-1].number if found else 0
+                    found += [LineFound(n, line) for n, line in enumerate(lines, number) if n > known]
                 start = len(text) if after is None else after.end()
             start = max(start, end)
     except RegexRefused as refusal:
@@ -163,6 +186,20 @@ def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Ca
             "Use a simpler one, or search in fewer files.",
         ) from None  # fmt: skip
     return found
+
+
+def _with_following(text: str, first: str, after: re.Match[str] | None, wanted: SearchPattern) -> list[str]:
+    """The line `first` and the lines behind it, up to the last that belongs to the match; none if they do not match."""
+    lines, begin = [first], 0
+    for one in wanted.following:
+        if after is None:
+            return []
+        begin = after.end()
+        after = LINE_END.search(text, begin)
+        lines.append(text[begin : len(text) if after is None else after.start()])
+        if not one.matches(lines[-1]):
+            return []
+    return lines[:-1] if wanted.ends_line or begin == len(text) else lines
 
 
 def line_ends(text: str, start: int, end: int) -> int:
@@ -176,7 +213,7 @@ def _ends_of_parts(text: str) -> Iterator[int]:
     """The ends of the parts of a text that are searched at once, each behind a line's end but the last."""
     start = 0
     while len(text) - start > _CHARACTERS_AT_ONCE:
-        end = _LINE_END.search(text, start + _CHARACTERS_AT_ONCE)
+        end = LINE_END.search(text, start + _CHARACTERS_AT_ONCE)
         if end is None:
             break
         start = end.end()

@@ -45,6 +45,7 @@ _BINARY = "binary data"
 _NOT_TEXT = "not UTF-8 (name the encoding with encoding=)"
 _UNREADABLE = "cannot be read"
 _TOO_LONG = f"a line of more than {SIZE_LIMIT} characters"
+_SEVERAL_LINES = f"more than {SIZE_LIMIT} bytes, where a search over several lines reads no further"
 _CHANGED = "another file took the name meanwhile"
 
 
@@ -176,6 +177,9 @@ async def _lines_of_large_file(
     encoding: str | None,
     unsearched: UnsearchedFiles,
 ) -> list[LineFound]:
+    if wanted.following:
+        await _in_thread(lambda still_wanted: unsearched.add(_SEVERAL_LINES, entry))
+        return []
     blocks = _Blocks(wanted, most, None)
     await _feed(disk, entry, blocks)
     if blocks.stopped is not None and encoding is not None and blocks.stopped != _CHANGED:
