@@ -177,10 +177,10 @@ def _tracked(frame: FrameType, has: dict[str, Any], resource: Resource) -> Held 
         case "load_cell" | "load_global":
             value = has["value"]
             return Held(lambda: value)
-        case "store_cell" | "stored_cell":
+        case "store_cell":
             closure = has["cell"].__closure__
             return Held(lambda: _held_by(closure[0]), is_over=True)
-        case "store_global" | "stored_global" if frame.f_back is not None:
+        case "store_global" if frame.f_back is not None:
             space, name = frame.f_back.f_globals, resource[-1]
             return Held(lambda: space.get(name, NO_VALUE), is_over=True)
     return None

@@ -146,10 +146,7 @@ def _neutral(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
             if kind_of(type(value)) in (CONTAINER, INSTANCE, LAZY, OPAQUE):
                 wild()
-    for value in args:
-        if callable(value) and not _may_be_handed(value):
-            wild()
-    for value in kwargs.values():
+    for value in (*args, *kwargs.values()):
         if callable(value) and not _may_be_handed(value):
             wild()
     return function(*args, **kwargs)
@@ -176,19 +173,12 @@ def _partial(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def _descriptor(function: Any, thing: Any, /, *args: Any, **kwargs: Any) -> Any:
-    if function.__objclass__ is object:
-        if function.__name__ == "__setattr__":
-            _set_raw(thing, args[0])
-            return function(thing, *args)
-        if function.__name__ == "__delattr__":
-            _set_raw(thing, args[0])
-            return function(thing, *args)
-        if function.__name__ == "__getattribute__":
-            read_attribute(thing, args[0])
-            return function(thing, *args)
+    of_object = function.__objclass__ is object
+    if of_object and _is_of_attribute(function, thing, args):
+        return function(thing, *args)
     if type(thing) is function.__objclass__:
         return method(thing, function.__name__)(*args, **kwargs)
-    if function.__objclass__ is object and function.__name__ == "__init__":
+    if of_object and function.__name__ == "__init__":
         return function(thing, *args, **kwargs)
     return foreign(function, thing, *args, **kwargs)
 
@@ -196,10 +186,8 @@ def _descriptor(function: Any, thing: Any, /, *args: Any, **kwargs: Any) -> Any:
 def _slot(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """A slot's wrapper, such as ``super().__init__``."""
     thing, name = function.__self__, function.__name__
-    if name == "__setattr__" or name == "__delattr__":
-        _set_raw(thing, args[0])
-    elif name == "__getattribute__":
-        read_attribute(thing, args[0])
+    if _is_of_attribute(function, thing, args):
+        pass
     elif kind_of(type(thing)) == CONTAINER:
         return container_method(thing, name, *args, **kwargs)
     elif name != "__init__" or not (
@@ -209,6 +197,17 @@ def _slot(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     ):
         wild()
     return function(*args, **kwargs)
+
+
+def _is_of_attribute(function: Any, thing: Any, args: tuple[Any, ...]) -> bool:
+    """Report what `object`'s method for an attribute does, and say whether `function` is one."""
+    if function.__name__ in ("__setattr__", "__delattr__"):
+        _set_raw(thing, args[0])
+    elif function.__name__ == "__getattribute__":
+        read_attribute(thing, args[0])
+    else:
+        return False
+    return True
 
 
 def _set_raw(thing: Any, attribute: str) -> None:
@@ -242,9 +241,8 @@ def _class(cls: Any) -> Any:
         return cls
     if is_generated(init):
         return functools.partial(_generated_class, cls)
-    if init is object.__init__ or (issubclass(cls, BaseException) and not isinstance(init, FunctionType)):
-        return functools.partial(_plain_class, cls)
-    if cls is types.SimpleNamespace:
+    of_error = issubclass(cls, BaseException) and not isinstance(init, FunctionType)
+    if init is object.__init__ or of_error or cls is types.SimpleNamespace:
         return functools.partial(_plain_class, cls)
     return functools.partial(_foreign_class, cls)
 
@@ -286,11 +284,8 @@ def _is_harmless(cls: Any) -> bool:
         if not _makes(factory) or type(field.default) is property:
             return False
     after = getattr(cls, "__post_init__", None) or getattr(cls, "__attrs_post_init__", None)
-    return ((after is None or function_reports(after)) and cls.__setattr__ in (object.__setattr__,)) or _is_frozen(cls)
-
-
-def _is_frozen(cls: Any) -> bool:
-    return is_generated(cls.__setattr__)
+    is_plain = (after is None or function_reports(after)) and cls.__setattr__ is object.__setattr__
+    return is_plain or is_generated(cls.__setattr__)
 
 
 def _makes(factory: Any) -> bool:

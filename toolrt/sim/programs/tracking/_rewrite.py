@@ -24,9 +24,7 @@ from toolrt.sim.programs.tracking._syntax import OPERATORS, is_plain, may_wait, 
 __all__ = ["fill", "rewritten"]
 
 _MARK = "\0toolrt:"
-_TOUCHES = (
-    "born load load_cell load_global made new_cells store store_cell store_global stored_cell stored_global use wild"
-)
+_TOUCHES = "born load load_cell load_global made new_cells store store_cell store_global use wild"
 _HELPERS: dict[str, Any] = {
     **{name: getattr(_touch, name) for name in _TOUCHES.split()},
     **{name: getattr(_items, name) for name in _items.__all__},
@@ -166,9 +164,9 @@ class _Rewriter(ast.NodeTransformer):
         name = node.target.id
         how = self._of_name(name)
         if how == "cell":
-            return self._do("stored_cell", node, self._cell(name, node), at=node)
+            return self._do("store_cell", self._cell(name, node), node, at=node)
         if how == "global":
-            return self._do("stored_global", node, self._global(name), at=node)
+            return self._do("store_global", self._global(name), node, at=node)
         return node
 
     # ------------------------------------------------------------------ scopes

@@ -429,16 +429,8 @@ def load_cell(cell: Callable[[], Any], value: Any) -> Any:
     return value
 
 
-def store_cell(cell: Callable[[], Any]) -> None:
-    """Report that a variable that inner functions share was bound."""
-    if now.names is not None:
-        report(_cell_name(cell), True)
-        if lent.thread:
-            now.turn()
-
-
-def stored_cell(value: Any, cell: Callable[[], Any]) -> Any:
-    """The same, within an expression."""
+def store_cell(cell: Callable[[], Any], value: Any = None) -> Any:
+    """Report that a variable that inner functions share was bound, within an expression to `value`."""
     if now.names is not None:
         report(_cell_name(cell), True)
         if lent.thread:
@@ -481,16 +473,8 @@ def load_global(resource: Resource, value: Any) -> Any:
     return value
 
 
-def store_global(resource: Resource) -> None:
-    """Report that a global was bound."""
-    if now.names is not None:
-        report(resource, True)
-        if lent.thread:
-            now.turn()
-
-
-def stored_global(value: Any, resource: Resource) -> Any:
-    """The same, within an expression."""
+def store_global(resource: Resource, value: Any = None) -> Any:
+    """Report that a global was bound, within an expression to `value`."""
     if now.names is not None:
         report(resource, True)
         if lent.thread:
