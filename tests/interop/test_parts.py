@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import toolrt
 from toolrt import (
@@ -26,6 +28,8 @@ from toolrt import (
     Workspace,
 )
 from toolrt.interop import record, render_results
+from toolrt.plugins.mcp._content import blocks_of
+from toolrt.store import Codec
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -149,3 +153,37 @@ def test_whole_picture_of_a_workspace_is_shown(tmp_path: Path) -> None:
     done = trio.run(runtime.run, calls)
     assert done.results[0].content == Image(PNG)
     assert done.results[1].outcome is Outcome.ERROR
+
+
+#: With half of a character, which cannot be sent.
+HALF = "half: \ud800"
+TEXTS = st.text() | st.just(HALF)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+BYTES = st.sampled_from([PNG, b"GIF89a", PDF, b"text", b""]) | st.binary(max_size=20)
+KINDS = st.sampled_from(["image/png", "image/svg+xml", "application/pdf", "text/csv", "audio/wav"])
+PARTS = (
+    st.builds(Text, TEXTS) | st.builds(Json, JSON) | st.builds(Image, BYTES) | st.builds(Image, BYTES, KINDS)
+) | st.builds(File, BYTES, KINDS, TEXTS)
+
+
+def sent(message: Any) -> Any:
+    """What the other side reads of it."""
+    return json.loads(json.dumps(message, allow_nan=False, ensure_ascii=False).encode())
+
+
+@given(PARTS | st.lists(PARTS | JSON, max_size=4) | JSON, st.sampled_from([Outcome.OK, Outcome.ERROR]))
+@example([Text(HALF), File(b"", "text/csv", HALF), Json({HALF: HALF})], Outcome.OK)
+def test_answer_out_of_a_journal_is_sent_as_it_would_have_been(content: Any, outcome: Outcome) -> None:
+    """To every provider and to an MCP host, and each message is JSON."""
+    result = ToolResult("1", 0, "look", outcome, content, None if outcome is Outcome.OK else "no")
+    kept = Codec().decode(json.loads(json.dumps(Codec().encode(result))))
+    assert kept == result
+    for format in ("anthropic", "openai", "openai-chat", "calls"):
+        message = render_results([result], format)
+        assert render_results([kept], format) == message
+        assert sent(message) == message
+    assert blocks_of(kept) == sent(blocks_of(result))

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from toolrt._plain import counted
-from toolrt.interop._render import _text_of
+from toolrt.interop._render import _sendable, _text_of, _utf8
 from toolrt.model import File, Image, ToolResult
 from toolrt.model._content import Part, in_base64, parts_of, picture_type
 from toolrt.plugins.mcp._port import CallAnswer
@@ -26,14 +26,14 @@ def blocks_of(result: ToolResult) -> list[dict[str, Any]]:
     parts = parts_of(result.content) if result.ok else None
     if parts is None:
         return [{"type": "text", "text": _text_of(result)}]
-    return [_of_part(part) for part in parts]
+    return [_sendable(_of_part(part)) for part in parts]
 
 
 def _of_part(part: Part) -> dict[str, Any]:
     if isinstance(part, Image):
         return {"type": "image", "data": in_base64(part.data), "mimeType": part.media_type}
     if isinstance(part, File):
-        about = {"uri": f"attachment:{quote(part.name)}", "mimeType": part.media_type}
+        about = {"uri": f"attachment:{quote(_utf8(part.name))}", "mimeType": part.media_type}
         text = part.text
         held = {"blob": in_base64(part.data)} if text is None else {"text": text}
         return {"type": "resource", "resource": {**about, **held}}
