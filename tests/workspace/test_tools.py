@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import os
 
 import pytest
 import trio
 
 from toolrt import probe
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Registry, State
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Image, Registry, State
 from toolrt.order import ClaimTable
 from toolrt.workspace import SIZE_LIMIT, Directory, FileProblem, HardLink, Special, Symlink
 
@@ -130,6 +132,30 @@ async def test_read_returns_the_lines_asked_for(tree, call, offset, limit, lines
     """Lines are counted from 1 and keep their ends."""
     tree.put("a", "1\r\n2\n3\r4")
     assert await call(tree, "read_file", path="a", offset=offset, limit=limit) == lines
+
+
+async def test_read_shows_a_notebook_as_its_cells(tree, call):
+    """What they printed and drew; a range, and what is no notebook, as text.  The budget counts what is shown."""
+    drawn = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": ["one\n", "two"]},
+        {"output_type": "display_data", "data": {"image/png": drawn, "text/plain": "<Figure>"}},
+        {"output_type": "execute_result", "data": {"text/html": "<b>7</b>", "text/plain": ["7"]}},
+        {"output_type": "error", "traceback": ["\x1b[31mValueError\x1b[0m", "no"]},
+    ]
+    code = {"cell_type": "code", "source": ["a = 1\n", "a"], "outputs": outputs, "metadata": {}}
+    text = json.dumps({"cells": [{"cell_type": "markdown", "source": "# Why"}, code], "nbformat": 4})
+    tree.put("a.ipynb", text)
+    assert await call(tree, "read_file", path="a.ipynb") == [
+        "[A notebook of 2 cells; offset=1 shows the text of its file.]\n\n[1: markdown]\n# Why\n\n[2: code]\na = 1\na\n"
+        "[2: stdout]\none\ntwo\n[2: output]\n",
+        Image(b"\x89PNG\r\n\x1a\n"),
+        "[2: output]\n7\n[2: error]\nValueError\nno\n",
+    ]
+    assert await call(tree, "read_file", path="a.ipynb", offset=1) == text
+    for other in ("{", "[]", '{"cells": [{"source": 1}]}', '{"cells": 1}'):
+        tree.put("b.ipynb", other)
+        assert await call(tree, "read_file", path="b.ipynb") == other
 
 
 async def test_read_of_line_one_of_an_empty_file_is_empty(tree, call):

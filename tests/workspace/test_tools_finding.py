@@ -128,6 +128,21 @@ async def test_list_is_bounded(tree, call, monkeypatch):
     ]  # fmt: skip
 
 
+async def test_list_gives_a_tree_whose_nearer_levels_come_first(tree, call, monkeypatch):
+    """A directory whose names are too many is named with their number, and .git is not entered."""
+    for name in ("a/x/deep", "a/y", "b/1", "b/2", "b/3", ".git/config"):
+        tree.put(name)
+    tree.put("c", Symlink("a"))
+    whole = [".git/", "a/", "  x/", "    deep (0 bytes)", "  y (0 bytes)"]
+    whole += ["b/", *(f"  {n} (0 bytes)" for n in "123"), "c (a symbolic link)"]
+    assert (await call(tree, "list_dir", depth=3)).splitlines() == whole
+    assert await call(tree, "list_dir", path="a", depth=2) == "x/\n  deep (0 bytes)\ny (0 bytes)"
+    monkeypatch.setattr(_reading, "LISTED_MOST", 7)
+    assert (await call(tree, "list_dir", depth=9)).splitlines() == [*whole[:5], "b/ (3 names)", "c (a symbolic link)"]
+    for depth in (0, 10**5000):
+        assert (await refusal(call, tree, "list_dir", depth=depth)).path == "depth"
+
+
 # glob
 
 

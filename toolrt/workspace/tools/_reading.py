@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from toolrt._plain import counted
 from toolrt.model import READ, Image
 from toolrt.model._content import picture_type
-from toolrt.workspace._problem import from_os_error
+from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import SIZE_LIMIT
 from toolrt.workspace.change._revision import CallContext
-from toolrt.workspace.disk._disk import Kind, Snapshot, Stat, is_own
-from toolrt.workspace.names._identity import Wanted
+from toolrt.workspace.disk._disk import Entry, Kind, Snapshot, Stat, is_own
+from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_part
 from toolrt.workspace.rules._withholding import withheld_note, withholding
-from toolrt.workspace.text._budget import fitted, last_page, page, tokens_of
+from toolrt.workspace.text._budget import estimated_tokens, fitted, last_page, page, tokens_of
 from toolrt.workspace.text._encoding import MARK, decoded, named
 from toolrt.workspace.text._text import check_range, line_count, numbered, slice_of
 from toolrt.workspace.tools._large_file import CHARACTERS_MOST, LargeFile
+from toolrt.workspace.tools._notebook import parts_of_notebook
 
-#: How many names a listing shows.
+#: How many names a listing shows, and of how many levels.
 LISTED_MOST = 2000
+_DEPTH_MOST = 20
 
 
 async def read_file(
@@ -30,8 +35,9 @@ async def read_file(
     line_numbers: bool = False,
     encoding: str | None = None,
     tail: int | None = None,
-) -> str | Image:
-    """Read a text file and return it exactly as it is; a whole PNG, JPEG, GIF or WebP file is shown as a picture.
+) -> str | Image | list[str | Image]:
+    """Read a text file and return it exactly as it is; a whole PNG, JPEG, GIF or WebP file is shown as a picture, and
+    a whole notebook (.ipynb) as its cells, with what they printed and drew.
 
     path is relative to the working directory, or absolute. With offset (the first line, counted from 1) or
     limit (how many lines) only those lines are returned, with tail only the last so many: of a file of any size, where
@@ -51,10 +57,15 @@ async def read_file(
         large = LargeFile(workspace, identity, chosen, CHARACTERS_MOST if most is None else min(most, CHARACTERS_MOST))
         return await _lines_of_large(large, identity.path, offset or 1, limit, tail, line_numbers)
 
-    def rendered(found: Snapshot) -> str | Image:
+    def rendered(found: Snapshot) -> str | Image | tuple[str | Image, ...]:
         if whole and chosen is None and picture_type(found.content) is not None:
             return Image(found.content)
         text = decoded(identity.path, found.content, chosen).removeprefix(MARK)
+        if whole and not line_numbers and identity.entry[-1].endswith(".ipynb"):
+            parts = parts_of_notebook(text)
+            size = sum(estimated_tokens(one) for one in parts or () if isinstance(one, str))
+            if parts is not None and (share is None or size <= share):
+                return parts if len(parts) > 1 else parts[0]
         first = offset or 1
         if tail is not None:
             first = max(1, line_count(text) - tail + 1)
@@ -68,7 +79,8 @@ async def read_file(
 
     # A file that is shown in part says how to read the rest, by the name that was asked for.
     part = (identity.path, offset, limit, tail, line_numbers, chosen, share if whole else most)
-    return await workspace.files.read_as(ctx, identity, part, rendered)
+    shown = await workspace.files.read_as(ctx, identity, part, rendered)
+    return list(shown) if isinstance(shown, tuple) else shown
 
 
 async def _lines_of_large(
@@ -84,32 +96,94 @@ async def _lines_of_large(
     return last_page(path, shown, large.most)
 
 
-async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".") -> str:
+async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".", depth: int = 1) -> str:
     """List what is in a directory, one name a line, sorted.
 
     path is relative to the working directory, or absolute. A directory's name ends with a slash, a file's is
-    followed by its size; what is below the directories is not listed (use glob for that).
+    followed by its size. With a greater depth the directories in it are listed too, below their names, so many
+    levels: the nearer ones first, and none whose names would be too many (use glob for those) or that is a .git.
     """
+    if not 1 <= depth <= _DEPTH_MOST:
+        raise FileProblem("depth", f"1 to {_DEPTH_MOST}", "another number", "Say how many levels to list.")
     identity = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
     if identity.found is None:
         raise missing(identity)
+    listing = _Listing(workspace, ctx, identity)
     try:
-        listed = await workspace.disk.names(identity.entry)
+        await listing.add(identity.entry)
     except FileNotFoundError:
         raise missing(identity) from None
     except OSError as error:
         raise from_os_error(identity.path, error) from None
-    listed = [(name, stat) for name, stat in listed if not is_own(name)]
-    rules, withheld = withholding(workspace.disk, ctx, identity), 0
-    if rules is not None:
-        allowed = [(name, stat) for name, stat in listed if rules.why((*identity.entry, name), stat) is None]
-        withheld, listed = len(listed) - len(allowed), allowed
-    lines = [shown_entry(name, stat) for name, stat in listed]
+    for _ in range(depth - 1):
+        await listing.add_level()
+    lines = list(listing.lines(identity.entry, ""))
     if len(lines) > LISTED_MOST:
         lines[LISTED_MOST:] = [f"({len(lines) - LISTED_MOST} more names are not shown; use glob)"]
-    if withheld:
-        lines.append(f"({withheld_note(withheld)})")
+    if listing.withheld:
+        lines.append(f"({withheld_note(listing.withheld)})")
     return "\n".join(lines) or f"{identity.path} is empty"
+
+
+class _Listing:
+    """The names in a directory, and in those below it that were listed so far."""
+
+    def __init__(self, workspace: FileAccess, ctx: CallContext, base: Identity) -> None:
+        self._disk = workspace.disk
+        self._rules = withholding(workspace.disk, ctx, base)
+        self._listed: dict[Entry, list[tuple[str, Stat]]] = {}
+        #: Why a directory is not listed.
+        self._unlisted: dict[Entry, str] = {}
+        #: The directories of the last level.
+        self._level: list[Entry] = [base.entry]
+        self._count = 0
+        #: How many names were withheld.
+        self.withheld = 0
+
+    async def add(self, entry: Entry) -> None:
+        """List one directory, unless it is not the first and has more names than there is room for.
+
+        Raises:
+            OSError: it cannot be listed.
+
+        Checkpoint: always.
+        """
+        found = [(name, stat) for name, stat in await self._disk.names(entry) if not is_own(name)]
+        if self._listed and self._count + len(found) > LISTED_MOST:
+            self._unlisted[entry] = counted(len(found), "name")
+            return
+        rules = self._rules
+        kept = [one for one in found if rules is None or rules.why((*entry, one[0]), one[1]) is None]
+        self.withheld += len(found) - len(kept)
+        self._listed[entry] = kept
+        self._count += len(kept)
+
+    async def add_level(self) -> None:
+        """List the directories in those of the last level.
+
+        Checkpoint: if there is one.
+        """
+        above, self._level = self._level, []
+        for entry in above:
+            for name, stat in self._listed.get(entry, ()):
+                if stat.kind is Kind.DIRECTORY and name != ".git":
+                    self._level.append((*entry, name))
+        for entry in self._level:
+            try:
+                await self.add(entry)
+            except FileNotFoundError:
+                pass  # it went meanwhile, by another program
+            except OSError:
+                self._unlisted[entry] = "it cannot be read"
+
+    def lines(self, entry: Entry, indentation: str) -> Iterator[str]:
+        """A directory's names as they are shown, and below each directory's what is in it."""
+        for name, stat in self._listed[entry]:
+            inside = (*entry, name)
+            note = f" ({self._unlisted[inside]})" if inside in self._unlisted else ""
+            yield f"{indentation}{shown_entry(name, stat)}{note}"
+            if inside in self._listed:
+                yield from self.lines(inside, f"{indentation}  ")
 
 
 def shown_entry(name: str, stat: Stat) -> str:
