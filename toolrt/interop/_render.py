@@ -20,7 +20,7 @@ from toolrt._plain import NESTING_MOST, deeper_than, plain
 from toolrt.errors import InputRefused
 from toolrt.interop._format import named_format
 from toolrt.model import File, Image, Tool, ToolResult
-from toolrt.model._content import SHOWN, Part, data_url, in_base64, parts_of
+from toolrt.model._content import SHOWN, Part, data_url, in_base64, parts_of, words_of
 
 #: A JSON value: one message, or several items to append to the conversation.
 Rendered = dict[str, Any] | list[dict[str, Any]]
@@ -59,7 +59,7 @@ def render_results(results: Sequence[ToolResult], format: str) -> Rendered:
         return {"role": "user", "content": [_tool_result(result) for result in ordered]}
     if known == "openai-responses":
         return [
-            {"type": "function_call_output", "call_id": result.call_id, "output": _shown(result, _of_responses)}
+            {"type": "function_call_output", "call_id": result.call_id, "output": shown(result, _of_responses)}
             for result in ordered
         ]
     if known == "openai-chat":
@@ -98,14 +98,14 @@ def render_tools(tools: Iterable[Tool], format: str) -> list[dict[str, Any]]:
 
 
 def _tool_result(result: ToolResult) -> dict[str, Any]:
-    content = _shown(result, _of_anthropic)
+    content = shown(result, _of_anthropic)
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id, "content": content}
     if not result.ok:
         block["is_error"] = True
     return block
 
 
-def _shown(result: ToolResult, form: Callable[[Part], dict[str, Any]]) -> str | list[dict[str, Any]]:
+def shown(result: ToolResult, form: Callable[[Part], dict[str, Any]]) -> str | list[dict[str, Any]]:
     """The content as a format has it: its text, or its parts where it has such.
 
     A failure is told in words: the API of Anthropic takes no pictures with one.
@@ -134,7 +134,7 @@ def _of_responses(part: Part) -> dict[str, Any]:
 
 def _text_of(result: ToolResult) -> str:
     parts = parts_of(result.content)
-    content = _content(result) if parts is None else _utf8("\n".join(part.in_words() for part in parts))
+    content = _content(result) if parts is None else _utf8(words_of(parts))
     if content is None:
         text = ""
     elif isinstance(content, str):

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolrt._plain import stable_text
-from toolrt.model._content import File, Image, Part, Text, parts_of
+from toolrt.model._content import File, Image, Part, Text, parts_of, words_of
 
 #: Characters that a result may have unless a tool or a runtime says otherwise: about 50,000 tokens.
 RESULT_MOST = 200_000
@@ -120,7 +120,7 @@ def whole_text(content: Any) -> tuple[str, bool]:
         return str.__str__(content), True
     parts = parts_of(content)
     if parts is not None:
-        return "\n".join(part.in_words() for part in parts), True
+        return words_of(parts), True
     return _beginning(content, KEPT_MOST)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -147,6 +148,11 @@ def in_base64(data: bytes) -> str:
 def data_url(part: Image | File) -> str:
     """The part as a ``data:`` address."""
     return f"data:{part.media_type};base64,{in_base64(part.data)}"
+
+
+def words_of(parts: Iterable[Part]) -> str:
+    """The parts where nothing but one text can be shown."""
+    return "\n".join(part.in_words() for part in parts)
 
 
 def parts_of(content: Any) -> list[Part] | None:

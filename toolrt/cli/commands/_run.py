@@ -45,7 +45,7 @@ from toolrt.cli.screen._styles import STYLES
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
 from toolrt.model import State, ToolCall, ToolResult
-from toolrt.model._content import parts_of
+from toolrt.model._content import parts_of, words_of
 from toolrt.plugins.code import skeleton
 from toolrt.plugins.otel import JsonLines, Telemetry
 from toolrt.runtime import Batch, Runtime
@@ -291,7 +291,7 @@ def _as_text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     parts = parts_of(content)
-    return str(plain(content, str)) if parts is None else "\n".join(part.in_words() for part in parts)
+    return str(plain(content, str)) if parts is None else words_of(parts)
 
 
 def _print_summary(performed: RunResult, screen: Screen) -> None:

@@ -9,7 +9,7 @@ Rules.
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
@@ -19,10 +19,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from toolrt import aio
 from toolrt.errors import DefinitionRefused
-from toolrt.interop import render_results, run_sync
+from toolrt.interop import run_sync
+from toolrt.interop._render import shown
 from toolrt.model import File, Image, Registry, Text, Tool, ToolCall, ToolOutput, ToolResult
 from toolrt.model import tool as runtime_tool
-from toolrt.model._content import Part, in_base64, parts_of
+from toolrt.model._content import Part, in_base64
 from toolrt.runtime import Runtime, ToolContext
 
 __all__ = ["batched_tool", "is_sync", "message_of", "tool_from_langchain"]
@@ -75,10 +76,10 @@ def batched_tool(tool: Tool, runtime: Runtime | None) -> BaseTool:
         raise DefinitionRefused("langchain_tool(runtime)", f"a runtime with a tool named {tool.name!r}", orders)
 
     def call(**input: Any) -> Any:
-        return _content(run_sync(orders, [ToolCall(tool.name, tool.name, input)]).results[0])
+        return shown(run_sync(orders, [ToolCall(tool.name, tool.name, input)]).results[0], _block)
 
     async def acall(**input: Any) -> Any:
-        return _content((await aio.run(orders, [ToolCall(tool.name, tool.name, input)])).results[0])
+        return shown((await aio.run(orders, [ToolCall(tool.name, tool.name, input)])).results[0], _block)
 
     return StructuredTool(
         name=tool.name,
@@ -92,20 +93,15 @@ def batched_tool(tool: Tool, runtime: Runtime | None) -> BaseTool:
 def message_of(result: ToolResult) -> ToolMessage:
     """The message that answers a call of one of the runtime's own tools."""
     return ToolMessage(
-        content=_content(result),
+        content=cast(Any, shown(result, _block)),
         name=result.name,
         tool_call_id=result.call_id,
         status="success" if result.ok else "error",
     )
 
 
-def _content(result: ToolResult) -> Any:
-    """The content of a message: a text, or LangChain's own blocks."""
-    parts = parts_of(result.content) if result.ok else None
-    return _text(result) if parts is None else [_block(part) for part in parts]
-
-
 def _block(part: Part) -> dict[str, Any]:
+    """The part as LangChain has it."""
     if isinstance(part, Image | File):
         kind = "image" if isinstance(part, Image) else "file"
         return {"type": kind, "base64": in_base64(part.data), "mime_type": part.media_type}
@@ -138,12 +134,6 @@ def _part_of(block: Any) -> Any:
     except ValueError:
         return block
     return File(raw, kind) if block["type"] == "file" else Image(raw, kind or "image/png")
-
-
-def _text(result: ToolResult) -> str:
-    rendered: Any = render_results([result], "openai-chat")
-    text: str = rendered[0]["content"]
-    return text
 
 
 def _output(answer: Any) -> ToolOutput:

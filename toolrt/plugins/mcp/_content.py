@@ -15,18 +15,16 @@ from typing import Any
 from urllib.parse import quote
 
 from toolrt._plain import counted
-from toolrt.interop._render import _sendable, _text_of, _utf8
+from toolrt.interop._render import _utf8, shown
 from toolrt.model import File, Image, ToolResult
-from toolrt.model._content import Part, in_base64, parts_of, picture_type
+from toolrt.model._content import Part, in_base64, picture_type
 from toolrt.plugins.mcp._port import CallAnswer
 
 
 def blocks_of(result: ToolResult) -> list[dict[str, Any]]:
     """A result as the protocol has it: its text, or its parts where it has such."""
-    parts = parts_of(result.content) if result.ok else None
-    if parts is None:
-        return [{"type": "text", "text": _text_of(result)}]
-    return [_sendable(_of_part(part)) for part in parts]
+    told = shown(result, _of_part)
+    return [{"type": "text", "text": told}] if isinstance(told, str) else told
 
 
 def _of_part(part: Part) -> dict[str, Any]:
