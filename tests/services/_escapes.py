@@ -105,6 +105,18 @@ def new_privileges() -> None:
         assert "NoNewPrivs:\t0" in file.read()
 
 
+def setuid_program() -> None:
+    """Run a program that another user owns, as that user."""
+    program = shutil.copy(shutil.which("id") or "/usr/bin/id", "id")
+    try:
+        os.chown(program, 65534, -1)
+        os.chmod(program, 0o4755)
+        shown = subprocess.run([os.path.abspath(program), "-u"], capture_output=True, text=True, check=True).stdout
+    finally:
+        os.unlink(program)
+    assert shown.strip() == "65534"
+
+
 def ring() -> None:
     parameters = ctypes.create_string_buffer(120)
     assert ctypes.CDLL(None, use_errno=True).syscall(425, 1, parameters) >= 0  # io_uring_setup
@@ -135,7 +147,9 @@ TRIES: dict[str, Callable[[], object]] = {
     "UDP": datagram,
     "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).close(),
     "new privileges": new_privileges,
+    "setuid": setuid_program,
     "io_uring": ring,
+    "other user": lambda: os.setuid(65534),  # the last, as it takes rights away
 }
 
 if __name__ == "__main__":

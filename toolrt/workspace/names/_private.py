@@ -5,13 +5,17 @@ absolute path, any that begins with ``~`` and any that climbs out by ``..`` beco
 its reason and, if that is inside, its file.  What is left of a text is shown as it is: it is how a model finds out what
 it did wrong.
 
-Limits.  A text does not say where a path ends.  One in quotes ends with them; any other that may not be shown ends
-at the line's end or at a colon, semicolon or comma with a space behind it, so a reason that follows is kept, and a
-name that has such a mark in it is cut there.  A path on the web (``https://``) is left alone.  A path that follows a
-word at once is found behind an option of one letter (``-I/usr/include``), and elsewhere if the workspace, a mount or a
-home is above it; not one that is a single name, such as ``/data``, which ``src/data`` is not.  Behind a letter that is
-not of ASCII, as of a script that parts no words, it is found if it begins as paths of machines do (``/home/``,
-``/srv/``).
+The file tools need none of this: what they say is made from names in the workspace and from numbers of errors.  It is
+for texts that others made: exceptions of tools that a program adds to a workspace, messages of language servers, what
+telemetry is told.
+
+Limits.  No such text can be promised to be without private paths.  A text does not say where a path ends.  One in
+quotes ends with them; any other that may not be shown ends at the line's end or at a colon, semicolon or comma with a
+space behind it, so a reason that follows is kept, and a name that has such a mark in it is cut there.  A path on the
+web (``https://``) is left alone.  A path that follows a word at once is found behind an option of one letter
+(``-I/usr/include``), and elsewhere if the workspace, a mount or a home is above it; not one that is a single name, such
+as ``/data``, which ``src/data`` is not.  Behind a letter that is not of ASCII, as of a script that parts no words, it
+is found if it begins as paths of machines do (``/home/``, ``/srv/``).
 """
 
 from __future__ import annotations
