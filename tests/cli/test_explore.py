@@ -120,13 +120,6 @@ def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path
     assert (found["verdict"], found["run_twice"]) == ("pass", 10)
 
 
-@pytest.mark.process
-def test_explore_refuses_no_jobs(toolrt: Any, response: Path, shop: Path) -> None:
-    """Exit 2."""
-    ended = toolrt("explore", response, "--workspace", shop, "--jobs", 0)
-    assert (ended.code, "--jobs" in ended.err) == (2, True)
-
-
 def test_explore_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
     """At least one execution is run, and the verdict says how many were; before that, what all would have taken."""
     options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json")
@@ -309,14 +302,6 @@ def test_laws_in_every_trace_are_shared_out_and_gone_on_with(toolrt: Any, tmp_pa
     ended = toolrt("laws", "--strategy", "dpor", "--calls", 1, "--checkpoint", file)
     assert ended.code == 2
     assert "no file that a search of batches was kept in" in ended.err
-
-
-@pytest.mark.parametrize("option", [("--jobs", 2), ("--checkpoint", "laws.json")])
-def test_laws_of_a_sample_are_not_shared_out(toolrt: Any, option: tuple[Any, ...]) -> None:
-    """It is said which strategy can be."""
-    ended = toolrt("laws", *option)
-    assert ended.code == 2
-    assert "--strategy dpor" in ended.err
 
 
 def test_laws_in_some_traces_are_not_shown(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:

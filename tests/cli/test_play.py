@@ -63,14 +63,6 @@ def test_play_answers_what_is_no_answer(toolrt: Any, monkeypatch: pytest.MonkeyP
     assert "It is over: b undo, r begin again." in out
 
 
-@pytest.mark.parametrize("arguments", [(), ("lock_2", "--verify"), ("lock_2", "--json")])
-def test_play_wants_one_program_and_nothing_else(toolrt: Any, arguments: tuple[str, ...]) -> None:
-    """Exit 2, before anything is shown."""
-    ended = toolrt("litmus", *arguments, "--play")
-    assert (ended.code, ended.out) == (2, "")
-    assert "--play" in ended.err
-
-
 def test_play_writes_a_page(toolrt: Any, tmp_path: Any) -> None:
     """With --html the game is a page, and nothing is asked."""
     page = tmp_path / "page.html"

@@ -274,6 +274,18 @@ def test_unknown_command_is_told_which_there_are(refused: Callable[..., str]) ->
         (("laws", "--calls", "2"), "--calls: it is for --strategy dpor"),
         (("laws", "--seed", "2", "--strategy", "dpor"), "--seed: it is for --strategy random"),
         (("laws", "--executions", "2", "--strategy", "dpor"), "--executions: it is for --strategy random"),
+        (("laws", "--jobs", "2"), "--strategy dpor"),
+        (("laws", "--checkpoint", "laws.json"), "--strategy dpor"),
+        (("explore", "{response}", "--workspace", "{shop}", "--jobs", "0"), "--jobs"),
+        (("run", "{response}", "--workspace", "{shop}", "--shell", "--context-budget", "-1"), "tokens, 0 or more"),
+        (("history", "../other", "--workspace", "{shop}"), "outside"),
+        (("litmus", "dining"), "dining_2"),
+        (("litmus", "nothing like it"), "nothing like it"),
+        (("litmus", "--most", "0"), "--most"),
+        (("litmus", "--reproduce", "none.py"), "--reproduce"),
+        (("litmus", "--play"), "--play"),
+        (("litmus", "lock_2", "--verify", "--play"), "--play"),
+        (("litmus", "lock_2", "--json", "--play"), "--play"),
     ],
 )
 def test_refusal_names_what_was_refused(
