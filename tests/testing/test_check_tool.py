@@ -201,13 +201,6 @@ def test_tool_bound_to_a_workspace_is_checked_in_place() -> None:
     assert workspace.snapshot()["a.txt"] == b"x"
 
 
-@pytest.mark.parametrize("wrong", [file_tool("free"), "write_file", None], ids=["maker", "name", "nothing"])
-def test_what_is_no_tool_is_refused(wrong: Any) -> None:
-    """A function of a workspace needs a workspace's content."""
-    with pytest.raises(DefinitionRefused, match="a function of a workspace and its content"):
-        check_tool(wrong, [{}])
-
-
 def test_tool_that_needs_an_event_loop_of_its_own_is_refused() -> None:
     """What cannot be simulated cannot be checked, and is not taken for an answer."""
 
@@ -220,24 +213,23 @@ def test_tool_that_needs_an_event_loop_of_its_own_is_refused() -> None:
         check_tool(looped, [{}])
 
 
-@pytest.mark.parametrize("executions", [0, True, "many"])
-def test_executions_that_are_no_number_are_refused(executions: Any) -> None:
-    """Nothing is run then."""
-    with pytest.raises(DefinitionRefused, match="a number of executions, 1 or more"):
-        check_tool(counter_tool(), [], executions=executions)
+WRONG: dict[str, tuple[list[Any], str]] = {
+    # A function of a workspace needs a workspace's content.
+    "tool": ([file_tool("free"), "write_file", None], "a function of a workspace and its content"),
+    # Without an input in a list it would be said that a tool was checked which was not.
+    "inputs": ([[], (), iter([]), None, 5, {}, {"name": "a"}, "name"], "at least one input"),
+    "state": ([5, {}, "state"], "a State, or None"),
+    "executions": ([0, True, "many"], "a number of executions, 1 or more"),
+}
 
 
 @pytest.mark.parametrize(
-    "inputs", [[], (), iter([]), None, 5, {}, {"name": "a"}, "name"], ids=lambda value: type(value).__name__
+    ("argument", "value", "expected"),
+    [(argument, value, expected) for argument, (values, expected) in WRONG.items() for value in values],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_nothing_to_try_is_refused(inputs: Any) -> None:
-    """No input, or one that is not in a list, would say that a tool was checked which was not."""
-    with pytest.raises(DefinitionRefused, match="at least one input"):
-        check_tool(counter_tool(), inputs)
-
-
-@pytest.mark.parametrize("state", [5, {}, "state"], ids=repr)
-def test_state_that_is_none_is_refused(state: Any) -> None:
-    """A `State`, or None."""
-    with pytest.raises(DefinitionRefused, match="a State, or None"):
-        check_tool(counter_tool(), [{"name": "a"}], state)
+def test_wrong_argument_is_refused(argument: str, value: Any, expected: str) -> None:
+    """Nothing is run then."""
+    arguments = {"tool": counter_tool(), "inputs": [{"name": "a"}], "state": None, "executions": 10, argument: value}
+    with pytest.raises(DefinitionRefused, match=expected):
+        check_tool(arguments.pop("tool"), arguments.pop("inputs"), arguments.pop("state"), **arguments)
