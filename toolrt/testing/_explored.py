@@ -33,6 +33,7 @@ from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
 
 __all__ = [
+    "OPTIONS",
     "SET_ASIDE",
     "ExplorationPlan",
     "NotShown",
@@ -118,6 +119,12 @@ class ExplorationPlan:
         track = {"track": self.track} if self.track else {}
         ends = {"cancel_at": self.cancel_at, "crash_at": self.crash_at}
         return {**ends, "clock": self.clock, "order": self.order, **moves, **track}
+
+
+#: The arguments of `explored` and of the marker.
+OPTIONS = tuple(
+    name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "verbose", "tracks_unasked")
+)
 
 
 def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | None]:
@@ -541,9 +548,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 
     Checkpoint: never; call it outside Trio.
     """
-    known = [name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "verbose", "tracks_unasked")]
-    if not options.keys() <= set(known):
-        raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
+    if not options.keys() <= set(OPTIONS):
+        raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(OPTIONS)}", sorted(options))
     plan = ExplorationPlan(**options)
     return _decorated(plan, test) if test is not None else functools.partial(_decorated, plan)
 

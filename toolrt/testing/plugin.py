@@ -45,6 +45,7 @@ from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.sim.programs.tracking._tracking import can_be_seen
 from toolrt.testing._changed import changes_key
 from toolrt.testing._explored import (
+    OPTIONS,
     SET_ASIDE,
     ExplorationPlan,
     NotShown,
@@ -76,24 +77,6 @@ from toolrt.testing._unedited import (
 )
 
 __all__: list[str] = []
-
-_OPTIONS = (
-    "strategy",
-    "executions",
-    "seed",
-    "check",
-    "outcomes",
-    "step_limit",
-    "cancel_at",
-    "crash_at",
-    "clock",
-    "clock_moves",
-    "order",
-    "track",
-    "jobs",
-    "seconds",
-    "repairs",
-)
 
 # What tells the seed of further executions from the seeds that people name.
 _OTHER_SEEDS = 1_000_003
@@ -246,10 +229,10 @@ def _allow_fixtures(item: pytest.Function) -> None:
 
 
 def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) -> ExplorationPlan:
-    unknown = [name for name in marker.kwargs if name not in _OPTIONS]
+    unknown = [name for name in marker.kwargs if name not in OPTIONS]
     if marker.args or unknown:
         got = unknown or list(marker.args)
-        raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
+        raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(OPTIONS)}", got)
     plan = ExplorationPlan(**marker.kwargs, replay=config.getoption("explore_replay"))
     named = config.getoption("explore_track") or []
     track = False if plan.track is None and "none" in named else plan.track
