@@ -4,8 +4,9 @@ Run it as ``python tests/benchmarks/finding.py``.  The tree is made anew, with l
 several encodings and deep directories.  Every row is measured in turn with what it is compared to, on the same tree,
 and medians are given, of wall time and of processor time, which other programs disturb less.  *Cold* is the first call
 of a new workspace, *warm* a later one.  A heartbeat task runs beside each call; the longest time between two of its
-beats says how long the call held Trio's loop.  The last rows cancel a call in the middle and say how long the call
-took to end.
+beats says how long the call held Trio's loop, and the processor time of Trio's own thread between two of them how long
+it was busy: other programs lengthen the first alone.  The last rows cancel a call in the middle and say how long the
+call took to end, and hold the loop by many names, many ignore rules and many hunks.
 
 ``--json`` prints rows as JSON lines; ``--files`` says how many files there are; ``--rounds`` how often each is
 measured.
@@ -117,6 +118,8 @@ class Run:
     processor: float
     #: The longest time between two beats of a task beside it, in seconds.
     held: float
+    #: The most processor time of Trio's own thread between two beats, in seconds.
+    busy: float
     answer: str
 
 
@@ -133,15 +136,15 @@ async def _spent(work: Callable[[], Awaitable[str]]) -> tuple[float, float, str]
 
 
 async def _with_heartbeat(work: Callable[[], Awaitable[str]]) -> Run:
-    longest = 0.0
+    longest = busiest = 0.0
 
     async def beat() -> None:
-        nonlocal longest
-        before = time.perf_counter()
+        nonlocal longest, busiest
+        before, worked = time.perf_counter(), time.thread_time()
         while True:
             await trio.sleep(_BEAT)
-            now = time.perf_counter()
-            longest, before = max(longest, now - before), now
+            longest, before = max(longest, time.perf_counter() - before), time.perf_counter()
+            busiest, worked = max(busiest, time.thread_time() - worked), time.thread_time()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(beat)
@@ -149,7 +152,7 @@ async def _with_heartbeat(work: Callable[[], Awaitable[str]]) -> Run:
         took, processor, answer = await _spent(work)
         await trio.sleep(_BEAT)
         nursery.cancel_scope.cancel()
-    return Run(took, processor, longest, answer)
+    return Run(took, processor, longest, busiest, answer)
 
 
 async def _call(runtime: toolrt.Runtime, name: str, input: dict[str, Any]) -> str:
@@ -268,8 +271,12 @@ def measured(row: Row, root: Path, rounds: int) -> dict[str, Any]:
         "cold_processor_ratio": statistics.median(run.processor for run in cold) / processor,
         "warm_processor_ratio": statistics.median(run.processor for run in warm) / processor,
         "wanted": row.wanted,
-        "held_ms": max(run.held for run in cold + warm) * 1e3,
+        **_longest_of(cold + warm),
     }
+
+
+def _longest_of(runs: list[Run]) -> dict[str, float]:
+    return {"held_ms": max(run.held for run in runs) * 1e3, "busy_ms": max(run.busy for run in runs) * 1e3}
 
 
 def held_by_names(names: int, rules: int, rounds: int) -> dict[str, Any]:
@@ -281,12 +288,26 @@ def held_by_names(names: int, rules: int, rounds: int) -> dict[str, Any]:
         lines = [f"*.x{number}\nname*{number:05}y\n/d{number}/*.o" for number in range(rules // 3)]
         (root / ".gitignore").write_text("\n".join(lines))
         runs = [run for _ in range(rounds) for run in trio.run(_runs, root, "glob", {"pattern": "*9.txt"}, 1)]
+        listed = [run for _ in range(rounds) for run in trio.run(_runs, root, "list_dir", {}, 1)]
     return {
         "row": f"{names} names, {rules} rules",
         "cold_ms": statistics.median(run.seconds for run in runs[::2]) * 1e3,
         "warm_ms": statistics.median(run.seconds for run in runs[1::2]) * 1e3,
-        "held_ms": max(run.held for run in runs) * 1e3,
+        **_longest_of(runs + listed),
     }
+
+
+def held_by_hunks(hunks: int) -> dict[str, Any]:
+    """How long the loop is held by one patch of so many hunks."""
+    lines = [f"line {number}\n" for number in range(4 * hunks)]
+    patch = ["--- a/a\n", "+++ b/a\n"]
+    for at in range(0, len(lines), 4):
+        patch += [f"@@ -{at + 1},2 +{at + 1},2 @@\n", f" {lines[at]}", f"-{lines[at + 1]}", f"+new {lines[at + 1]}"]
+    with tempfile.TemporaryDirectory() as base:
+        root = Path(base).resolve()
+        (root / "a").write_text("".join(lines))
+        [run] = trio.run(_runs, root, "apply_patch", {"patch": "".join(patch)}, 0)
+    return {"row": f"a patch of {hunks} hunks", "cold_ms": run.seconds * 1e3, **_longest_of([run])}
 
 
 def main() -> None:
@@ -321,6 +342,7 @@ def main() -> None:
                 waits = [trio.run(_cancelled, root, name, input, 0.02 * (1 + n)) for n in range(options.rounds)]
             say({"row": f"{name} cancelled", "longest_wait_ms": max(waits) * 1e3})
         say(held_by_names(100_000, 20_000, options.rounds))
+        say(held_by_hunks(50_000))
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ class _ExactLines:
         done = 0
         for spot, hunk in placed:
             pieces += self.lines[done:spot]
-            old = iter(self.lines[spot:])
+            old = iter(self.lines[spot : spot + len(hunk.old)])
             for line in hunk.lines:
                 there = _exactly(line) if line.sign == "+" else next(old)
                 if line.sign != "-":

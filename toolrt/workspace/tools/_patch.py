@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NoReturn
 
 import attrs
@@ -104,6 +104,21 @@ class _Section:
     #: Whether it is of the ``*** Begin Patch`` form: names have no prefixes, and a file is deleted as it is.
     starred: bool = False
     hunks: list[Hunk] = attrs.field(factory=list)
+    #: How many lines more the file has by all of them, and the last line that one of them begins at.
+    grown: int = 0
+    furthest: int = 0
+
+    def add(self, hunk: Hunk) -> None:
+        """The next hunk."""
+        self.hunks.append(hunk)
+        self.grown += _growth(hunk)
+        self.furthest = max(self.furthest, hunk.start or 0)
+
+    def grown_above(self, start: int) -> int:
+        """How many lines more the file has by the hunks that begin at or before line `start`."""
+        if start >= self.furthest:
+            return self.grown
+        return sum(_growth(hunk) for hunk in self.hunks if hunk.start is None or hunk.start <= start)
 
     def part(self) -> FilePatch:
         if self.moved_from is not None or self.moved_to is not None:
@@ -205,10 +220,10 @@ class _PatchReader:
             elif line.startswith("@@"):
                 if section is None or (section.old is None and section.moved_to is None):
                     _refuse(self._at + 1, "the file's names, on --- and +++ lines", "a hunk")
-                section.hunks.append(self._hunk(line, section.hunks))
+                section.add(self._hunk(line, section))
                 continue
             elif section is not None and section.may_begin_bare and self._is_bare_hunk(section, line):
-                section.hunks.append(self._by_structure(self._at + 1, self._at, ()))
+                section.add(self._by_structure(self._at + 1, self._at, ()))
                 continue
             elif section is not None:
                 self._extended(section, line)
@@ -306,13 +321,13 @@ class _PatchReader:
 
     # Hunks
 
-    def _hunk(self, line: str, earlier: Sequence[Hunk]) -> Hunk:
-        """The hunk whose header is here, behind `earlier` ones; afterwards the reader is behind it."""
+    def _hunk(self, line: str, section: _Section) -> Hunk:
+        """The next hunk of `section`, whose header is here; afterwards the reader is behind it."""
         at = self._at + 1
         self._at += 1
         header = _HUNK.match(line)
         if header is not None:
-            counted = self._counted(at, header, earlier)
+            counted = self._counted(at, header, section)
             return counted or self._by_structure(at, self._at, ())
         anchors = [_anchor(line)]
         while self._at < len(self._lines) and self._line(self._at).startswith("@@"):
@@ -322,7 +337,7 @@ class _PatchReader:
             self._at += 1
         return self._by_structure(at, self._at, tuple(filter(None, anchors)))
 
-    def _counted(self, at: int, header: re.Match[str], earlier: Sequence[Hunk]) -> Hunk | None:
+    def _counted(self, at: int, header: re.Match[str], section: _Section) -> Hunk | None:
         """The hunk, where its lines are as many as its header says and no more follow; None: they are not."""
         start, old_count = int(header[1]), int(header[2] or 1)
         old, new = old_count, int(header[4] or 1)
@@ -352,9 +367,7 @@ class _PatchReader:
             return None
         self._at = index
         # What is only put in is confirmed by the two line numbers alone: they have to say the same place.
-        above = [hunk for hunk in earlier if hunk.start is None or hunk.start <= start]
-        grown = sum((line.sign == "+") - (line.sign == "-") for hunk in above for line in hunk.lines)
-        follows = old_count > 0 or start == 0 or int(header[3]) == start + 1 + grown
+        follows = old_count > 0 or start == 0 or int(header[3]) == start + 1 + section.grown_above(start)
         return Hunk(start if follows else None, tuple(lines), at)
 
     def _next_file_at(self, index: int) -> bool:
@@ -455,6 +468,11 @@ class _PatchReader:
         if self._block_name is None:
             _refuse(self._at + 1, "the name of a file on the line before the block", "none")
         return self._block_name
+
+
+def _growth(hunk: Hunk) -> int:
+    """How many lines more the file has by it."""
+    return sum((line.sign == "+") - (line.sign == "-") for line in hunk.lines)
 
 
 def _anchor(line: str) -> str:

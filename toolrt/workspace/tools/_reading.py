@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from toolrt._plain import counted
@@ -9,7 +10,7 @@ from toolrt.model import READ, Image
 from toolrt.model._content import picture_type
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess, held, missing
-from toolrt.workspace.change._mutation import SIZE_LIMIT
+from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Entry, Kind, Snapshot, Stat, is_own
 from toolrt.workspace.names._identity import Identity, Wanted
@@ -117,9 +118,9 @@ async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".", dep
         raise from_os_error(identity.path, error) from None
     for _ in range(depth - 1):
         await listing.add_level()
-    lines = list(listing.lines(identity.entry, ""))
-    if len(lines) > LISTED_MOST:
-        lines[LISTED_MOST:] = [f"({len(lines) - LISTED_MOST} more names are not shown; use glob)"]
+    lines = list(itertools.islice(listing.lines(identity.entry, ""), LISTED_MOST))
+    if listing.count > len(lines):
+        lines.append(f"({listing.count - len(lines)} more names are not shown; use glob)")
     if listing.withheld:
         lines.append(f"({withheld_note(listing.withheld)})")
     return "\n".join(lines) or f"{identity.path} is empty"
@@ -136,7 +137,8 @@ class _Listing:
         self._unlisted: dict[Entry, str] = {}
         #: The directories of the last level.
         self._level: list[Entry] = [base.entry]
-        self._count = 0
+        #: How many names are listed.
+        self.count = 0
         #: How many names were withheld.
         self.withheld = 0
 
@@ -148,15 +150,20 @@ class _Listing:
 
         Checkpoint: always.
         """
-        found = [(name, stat) for name, stat in await self._disk.names(entry) if not is_own(name)]
-        if self._listed and self._count + len(found) > LISTED_MOST:
-            self._unlisted[entry] = counted(len(found), "name")
+        names = await self._disk.names(entry)
+        found, kept = await in_thread(lambda: self._sifted(entry, names), blocks=len(names) > LISTED_MOST)
+        if self._listed and self.count + found > LISTED_MOST:
+            self._unlisted[entry] = counted(found, "name")
             return
-        rules = self._rules
-        kept = [one for one in found if rules is None or rules.why((*entry, one[0]), one[1]) is None]
-        self.withheld += len(found) - len(kept)
+        self.withheld += found - len(kept)
         self._listed[entry] = kept
-        self._count += len(kept)
+        self.count += len(kept)
+
+    def _sifted(self, entry: Entry, names: list[tuple[str, Stat]]) -> tuple[int, list[tuple[str, Stat]]]:
+        """How many names are not toolrt's own, and those of them that may be shown."""
+        found = [one for one in names if not is_own(one[0])]
+        rules = self._rules
+        return len(found), [one for one in found if rules is None or rules.why((*entry, one[0]), one[1]) is None]
 
     async def add_level(self) -> None:
         """List the directories in those of the last level.
