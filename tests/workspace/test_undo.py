@@ -428,3 +428,51 @@ async def test_a_file_that_lost_a_name_since_is_not_as_the_batch_left_it(tree, h
     with pytest.raises(FileProblem, match=r"^a: .*another writer changed it since"):
         await hand.workspace.history.undo("batch")
     assert stands(hand.workspace) == before
+
+
+@pytest.mark.parametrize("how", ["fails", "cancelled"])
+def test_undo_of_many_files_that_cannot_end_changes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Files are written at the same time; where one fails, or the undo is cancelled, those written are taken back."""
+    root = tmp_path.resolve() / "work"
+    root.mkdir()
+    for number in range(60):
+        (root / f"{number}.txt").write_text("before")
+    workspace = Workspace(root, state_dir=tmp_path / "state")
+    edits = [
+        toolrt.ToolCall(str(number), "edit_file", {"path": f"{number}.txt", "old": "before", "new": f"after {number}"})
+        for number in range(60)
+    ]
+    batch_id = trio.run(toolrt.Runtime(toolrt.Registry(workspace.tools())).run, edits).batch_id
+    after = workspace.snapshot()
+    revise, begun, busy, most = workspace.disk.revise, 0, 0, 0
+
+    scope = trio.CancelScope()
+
+    async def counted(entry: Any, *more: Any) -> Any:
+        nonlocal begun, busy, most
+        begun, busy = begun + 1, busy + 1
+        most = max(most, busy)
+        try:
+            if begun == 30 and how == "fails":
+                raise OSError(28, "No space left on device")
+            if begun == 30:
+                scope.cancel()
+            return await revise(entry, *more)
+        finally:
+            busy -= 1
+
+    async def program() -> None:
+        expected = pytest.raises(FileProblem, match="room on the disk") if how == "fails" else contextlib.nullcontext()
+        with scope, expected:
+            await workspace.history.undo(batch_id)
+
+    monkeypatch.setattr(workspace.disk, "revise", counted)
+    trio.run(program)
+    monkeypatch.undo()
+    assert scope.cancelled_caught is (how == "cancelled")
+    assert workspace.snapshot() == after
+    assert most > 1
+    trio.run(workspace.history.undo, batch_id)
+    assert set(workspace.snapshot().values()) == {b"before"}
