@@ -70,6 +70,7 @@ class Graph:
         self.tree = tree
         self._python = Python(tree)
         self._by_name = ByName(tree)
+        self._renamed: dict[tuple[str, bool], dict[str, list[str]]] = {}
 
     # Symbols
 
@@ -158,9 +159,9 @@ class Graph:
         possible: list[CodeEdge] = []
         for path in sorted(files):
             facts = self.tree.facts(path)
-            here = names | _aliases(facts, names, local=True)
+            here = names | self._aliases(path, names, local=True)
             for call in facts.calls:
-                if call.name not in here and here.isdisjoint(last_names(call.callee)):
+                if call.name not in here and (call.name or here.isdisjoint(last_names(call.callee))):
                     continue
                 targets, by_name = self.meant(path, call)
                 if any(one in wanted for one in targets):
@@ -177,8 +178,22 @@ class Graph:
             asked |= new
             found = {file for one in new for file in self.tree.mentioning(one)}
             files |= found
-            names = names.union(*(_aliases(self.tree.facts(file), names) for file in sorted(found)))
+            names = names.union(*(self._aliases(file, names) for file in found))
         return asked, files
+
+    def _aliases(self, path: str, names: set[str], local: bool = False) -> set[str]:
+        """What the file at `path` calls things of these names by; with `local` also within its functions."""
+        renamed = self._renamed.get((path, local))
+        if renamed is None:
+            renamed = self._renamed[path, local] = _renamed(self.tree.facts(path), local)
+        found: set[str] = set()
+        pending = list(names)
+        while pending:
+            for one in renamed.get(pending.pop(), ()):
+                if one not in found:
+                    found.add(one)
+                    pending.append(one)
+        return found
 
     def _may_be(self, path: str, call: Call, target: Target) -> bool:
         """Whether an unresolved call may mean `target`."""
@@ -326,7 +341,7 @@ class Graph:
         found = []
         for path in self.tree.mentioning(symbol.name):
             facts = self.tree.facts(path)
-            names = {symbol.name} | _aliases(facts, {symbol.name}, local=True)
+            names = {symbol.name} | self._aliases(path, {symbol.name}, local=True)
             for one in facts.symbols:
                 may_be = any(base.rpartition(".")[2].rstrip("[]") in names for base in one.bases)
                 if may_be and target in self.bases(path, one):
@@ -354,18 +369,17 @@ def _by_place(found: tuple[int, Place, Any]) -> tuple[int, str, int, str]:
     return depth, place.path, place.line, place.name
 
 
-def _aliases(facts: Facts, names: set[str], local: bool = False) -> set[str]:
-    """What a file calls things of these names by; with `local` also within its functions."""
-    found = {one.bound for one in facts.imports if one.name in names and one.bound}
-    bound = [
-        (binding.target.rpartition(".")[2], last_names(binding.value))
-        for binding in facts.bindings
-        if local or "." in binding.target or binding.scope == MODULE or facts.symbols[binding.scope].kind == "class"
-    ]
-    before = -1
-    while before != len(found):
-        before = len(found)
-        found.update(target for target, its in bound if not its.isdisjoint(names | found))
+def _renamed(facts: Facts, local: bool) -> dict[str, list[str]]:
+    """By each name: the other names that imports and assignments of a file give to what has it."""
+    found: dict[str, list[str]] = {}
+    for one in facts.imports:
+        if one.bound and one.bound != one.name:
+            found.setdefault(one.name, []).append(one.bound)
+    for binding in facts.bindings:
+        wide = "." in binding.target or binding.scope == MODULE or facts.symbols[binding.scope].kind == "class"
+        if wide or local:
+            for name in last_names(binding.value):
+                found.setdefault(name, []).append(binding.target.rpartition(".")[2])
     return found
 
 
