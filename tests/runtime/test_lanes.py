@@ -299,6 +299,41 @@ async def test_each_call_has_a_task_of_its_own_and_lanes_of_one_call_share_a_nur
     assert nurseries[-1] is not nurseries[-2]
 
 
+async def test_a_call_that_runs_alone_starts_in_the_pass_after_the_one_before_it_ended() -> None:
+    """Trio's loop makes one pass for each such call, and a few for the batch."""
+    passes = 0
+
+    class Counting(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            nonlocal passes
+            passes += 1
+
+    @toolrt.tool
+    async def instant(ctx: ToolContext) -> None:
+        """Has no checkpoint."""
+
+    counting = Counting()
+    trio.lowlevel.add_instrument(counting)
+    await runtime(instant).run([call("instant")] * 20)
+    trio.lowlevel.remove_instrument(counting)
+    assert 20 <= passes <= 24
+
+
+async def test_an_exit_as_a_lane_of_one_call_begins_ends_the_batch() -> None:
+    """It goes out when the batch is left; what had ended keeps its result, and nothing behind it starts."""
+
+    def leaves(input: Any, state: State) -> list[Claim]:
+        raise SystemExit(3)
+
+    leaving = toolrt.tool(name="leaving", claims=leaves, alone=True)(Diary().tool("body").function)
+    with pytest.raises(SystemExit):
+        async with runtime(NOTHING, leaving).open_batch() as batch:
+            for name in ("nothing", "nothing", "leaving", "nothing"):
+                batch.submit(call(name))
+    assert outcomes(batch.outcome.results) == ["ok", "ok", "not_started", "not_started"]
+    assert "SystemExit in a call" in str(batch.outcome.results[2].error)
+
+
 @pytest.mark.parametrize(
     "names", [(), ("unknown",), ("safe",), ("nothing",), ("nothing", "nothing"), ("safe", "nothing", "unknown")]
 )

@@ -268,12 +268,12 @@ class Machine:
 
     # A lane begins
 
-    def begin(self, state: State) -> None:
-        """The next lane's turn has come, and `state` is what its calls see."""
+    def begin(self, state: State, own_step: bool = True) -> None:
+        """The next lane's turn has come, and `state` is what its calls see; `own_step`: no tool runs in this step."""
         self.current += 1
         lane = self.lanes[self.current]
         if probe.implied is not None:
-            _footprints.starts_lane(self.batch_id, self.lent is None and not self.approves)
+            _footprints.starts_lane(self.batch_id, own_step and self.lent is None and not self.approves)
         lane.start = state
         lane.bare = state if type(state) is State else bare_state(state)
         lane.state = _START[lane.state]

@@ -104,7 +104,7 @@ class ToolQuestions:
             looked_at = looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
             self.machine.admission.looks_now(lane, call, looked_at)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._exit_or_raise(error)
+            self.exit_or_raise(error)
 
     def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
         """Find out what the call claims, and what its claims look at if that is not known."""
@@ -120,7 +120,7 @@ class ToolQuestions:
         try:
             missing = self.stale_claims(lane, call, refused=True)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._exit_or_raise(error)
+            self.exit_or_raise(error)
             return  # noqa: ASYNC104  the batch lets it out when it is left
         if not missing:
             self.machine.holds(lane, call)
@@ -145,7 +145,7 @@ class ToolQuestions:
             if self._policies is not None:
                 chosen = self._policies.prefer(ready, not self.machine.is_complete)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._exit_or_raise(error)
+            self.exit_or_raise(error)
         finally:
             self.machine.preferred(lane, chosen)
 
@@ -182,8 +182,8 @@ class ToolQuestions:
             observer.tell(ClaimsStale(call.batch_id, call.call_index, refused, holds, claims_now, reads))
         return missing
 
-    def _exit_or_raise(self, error: BaseException) -> None:
-        """Ctrl-C or an exit while a tool was asked what it claims: the batch lets it out when it is left."""
+    def exit_or_raise(self, error: BaseException) -> None:
+        """Ctrl-C or an exit while a tool was asked something: the batch lets it out when it is left."""
         exit_asked = asks_to_exit(error)
         if exit_asked is None:
             raise error

@@ -2,8 +2,9 @@
 
 Rules.
     1. The machine (`toolrt.order.Machine`) decides.  This module awaits, spawns, cancels, asks tools, builds results.
-    2. Lanes run one after the other, in one task; at a lane's end its modifiers are merged and the next lane starts
-       from the state they leave.  Every lane ends in one merge, also one that a cancel kept from starting.
+    2. Lanes run one after the other; at a lane's end its modifiers are merged and the next lane starts from the state
+       they leave: in the step in which a lane of one call ends if the next has one call, too, else in the task that
+       drives the batch.  Every lane ends in one merge, also one that a cancel kept from starting.
     3. Ctrl-C or an exit in a call cancels the batch, ends its block, and goes out when the batch is left.
     4. The outcome is fixed once, when nothing of the batch runs any more, and it answers every call.
 """
@@ -141,6 +142,8 @@ class BatchRun:
     _approval: Approval | None = None
     #: The task that waits until the lane that runs is over; None: none does.
     _driver: trio.lowlevel.Task | None = None
+    #: Whether the next lane is begun now, in the step in which the one before it ended.
+    _advances: bool = False
     #: Set when there is another lane or there will be none.
     _news: trio.Event | None = None
     #: The turns of its lanes among those of its owner's batches; None before the first.
@@ -384,14 +387,35 @@ class BatchRun:
     def wake(self) -> None:
         """Let the driving task look again, if what it waits for is so."""
         machine = self.machine
-        driver = self._driver
-        if self._alarm is not None and machine.lanes[machine.current].is_over:
+        is_over = (self._driver is not None or self._alarm is not None) and machine.lanes[machine.current].is_over
+        if is_over and self._alarm is not None:
             self._alarm.end()
-        if driver is not None and machine.lanes[machine.current].is_over:
-            self._driver = None
-            trio.lowlevel.reschedule(driver)
+        if is_over and self._driver is not None and not self._advances:
+            self._advance()
         if self._news is not None and (machine.current + 1 < len(machine.lanes) or machine.is_complete):
             self._news.set()
+
+    def _advance(self) -> None:
+        """The lane that runs is over: begin the next one if both have one call, else let the driving task go on.
+
+        So a call that runs alone starts in the pass of Trio's loop after the one in which that before it ends, as the
+        calls of one lane do that wait for each other.
+        """
+        machine = self.machine
+        self._advances = True
+        try:
+            while machine.cancel_reason is None and self._goes_on_after_next():
+                self._merge(own_step=False)
+                machine.begin(self.state, own_step=False)
+                if not machine.lanes[machine.current].is_over:
+                    return
+        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+            self.questions.exit_or_raise(error)
+        finally:
+            self._advances = False
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            trio.lowlevel.reschedule(driver)
 
     def wake_at(self, lane: LaneRecord, instant: float) -> None:
         """Let ready calls of `lane` look again at this `instant`, when a rate lets one start."""
@@ -552,8 +576,8 @@ class BatchRun:
         """Run the next lane until all its calls have ended and it is closed; all but its merge.
 
         Lanes of one call that come before it run and merge in the same nursery, because opening one costs more than a
-        call.  A lane of more calls ends with its nursery: that is how an explorer knows that all of them come before
-        the merge.
+        call, and the end of each begins the next (`_advance`).  A lane of more calls ends with its nursery: that is how
+        an explorer knows that all of them come before the merge.
 
         Checkpoint: always.
         """
@@ -614,14 +638,18 @@ class BatchRun:
         self._driver = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _merge(self) -> LaneRecord:
-        """Apply the modifiers of the lane that has ended, or will never start; gives the lane.  Once is enough."""
+    def _merge(self, own_step: bool = True) -> LaneRecord:
+        """Apply the modifiers of the lane that has ended, or will never start; gives the lane.  Once is enough.
+
+        Args:
+            own_step: whether no tool runs in this step.
+        """
         machine = self.machine
         lane = machine.lanes[machine.current]
         if lane.state is LaneState.MERGED:
             return lane
         if probe.implied is not None:
-            by_itself = not self._tells and self.lease is None
+            by_itself = own_step and not self._tells and self.lease is None
             _footprints.merges(self.batch_id, lane, self.state, by_itself)
         if lane.modified:
             self._apply(lane)
