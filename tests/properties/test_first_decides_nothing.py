@@ -56,8 +56,7 @@ Runtime._open_batches Settings.open_batches Slots.starved
 
 #: What a batch that is over lets go of (`Machine.let_go`): it is the same nothing in each.
 LET_GO = """
-Admission._host Admission._questions CallRecord.inside LaneRecord.slots Machine.questions Machine.verbs Siblings.cancel
-Siblings.limit
+CallRecord.inside LaneRecord.slots Machine.admission Machine.questions Machine.verbs Siblings.cancel Siblings.limit
 """
 
 #: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.

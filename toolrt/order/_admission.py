@@ -21,7 +21,7 @@ lane, because lanes follow each other anyway.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from toolrt.events import (
     CallReady,
@@ -147,10 +147,6 @@ class Admission:
         """Let the calls of a sub-batch take tickets outside, too: their parent lends claims that it has none for."""
         self._outside = True
         self.tables += tuple(outer for outer, _ in self._tables)
-
-    def let_go(self) -> None:
-        """The batch is over, and no call comes any more: see `Machine.let_go`."""
-        self._host = self._questions = cast(Any, None)
 
     # Letting calls in
 
@@ -448,7 +444,7 @@ class Admission:
         held = (*claims, *call.after) if call.after else claims
         approves, lent = self._host.approves, self._host.lent
         if lane.shared:
-            if lane.keys is not None or any(map(_may_be_of_state, held)):
+            if lane.keys is not None or (held and any(map(_may_be_of_state, held))):
                 declared = call.tool is None or call.tool.claims is not None or not held
                 if not self.fits(lane, call, held, declared=declared):
                     return False

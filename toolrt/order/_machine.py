@@ -263,8 +263,7 @@ class Machine:
             if call.inside is not None:
                 call.inside = None
                 self.lanes[call.lane or 0].slots = None
-        self.verbs = self.questions = cast(Any, None)
-        self.admission.let_go()
+        self.verbs = self.questions = self.admission = cast(Any, None)
 
     # A lane begins
 

@@ -82,15 +82,11 @@ class Siblings(list["CallRecord"]):
     cancel: Callable[[int, str], bool]
 
     def ended(self) -> Siblings:
-        """What calls keep of the batch when it is over: all but each other."""
+        """What calls keep of the batch when it is over: all but each other; a cancel comes too late for them."""
         kept = Siblings()
-        kept.limit, kept.owner, kept.journal, kept.cancel = self.limit, self.owner, self.journal, _too_late
+        kept.limit, kept.owner, kept.journal = self.limit, self.owner, self.journal
+        kept.cancel = lambda call_index, reason: False
         return kept
-
-
-def _too_late(call_index: int, reason: str) -> bool:
-    """A cancel of a call of a batch that is over changes nothing."""
-    return False
 
 
 class CallRecord:

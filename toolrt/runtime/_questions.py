@@ -81,12 +81,12 @@ class ToolQuestions:
 
     def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
         """Find out what the call claims."""
+        tool: Any = call.tool
         if call.asked is None:
-            claims = claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
+            claims = claims_of(tool, call.input, lane.bare, lane.shared)
         else:
             claims, call.asked, call.asks_again = call.asked, None, True
         refusal = None if self._lease is None else self._uncovered(lane, call, claims)
-        tool: Any = call.tool
         own = () if lane.shared or tool.claims is None else tool.claims_for(call.input, lane.bare)
         self.machine.admission.claimed(lane, call, claims, refusal, own)
 
@@ -166,7 +166,8 @@ class ToolQuestions:
         Args:
             refused: whether the call is not run because of it.
         """
-        about = cast(Tool, call.tool), call.input, lane.bare, lane.shared
+        tool: Any = call.tool
+        about = tool, call.input, lane.bare, lane.shared
         if probe.sink is None:
             claims, looked_at = claims_of(*about), {}
         else:

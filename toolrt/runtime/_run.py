@@ -58,7 +58,6 @@ from toolrt.order import (
     CallMove,
     CallRecord,
     CallState,
-    ClaimTable,
     Holds,
     LaneChoice,
     LaneRecord,
@@ -186,6 +185,8 @@ class BatchRun:
         tables = [(table, table if lease is None else lease.table(table)) for table in settings.tables]
         self.questions = ToolQuestions(self, lease, self.policies)
         limits = settings.limits
+        #: What belongs to one Trio run at a time: the claim tables, and limits that are shared.
+        self._tenures = settings.tables if limits is None else (*settings.tables, limits._tenure)
         self.machine = self.questions.machine = Machine(
             batch_id,
             self,
@@ -723,12 +724,6 @@ class BatchRun:
         self.entered = True
         if self.deadline is not None:
             self._entered_at = trio.current_time()
-
-    @property
-    def _tenures(self) -> tuple[ClaimTable, ...]:
-        """What belongs to one Trio run at a time: the claim tables, and limits that are shared."""
-        limits = self.settings.limits
-        return self.settings.tables if limits is None else (*self.settings.tables, limits._tenure)
 
     def begin(self) -> None:
         """Tell that the batch is open."""
