@@ -343,7 +343,7 @@ class LaneRecord:
     def merge(self) -> StateMerged | None:
         """What its end has to tell; None while it has not ended."""
         if self.told is None and self.state is LaneState.MERGED:
-            self.told = StateMerged(self.index, self.start, (), ())
+            return StateMerged(self.index, self.start, (), ())
         return self.told
 
     @property

@@ -87,7 +87,7 @@ class Cursor:
             lane = self._lanes[self._merges]
             if lane.state is _MERGED:
                 self._merges += 1
-                return lane.told or StateMerged(self._merges - 1, lane.start, (), ())
+                return lane.merge
             if not lane.outlived:
                 return None
         if has_slot and calls[self._slot].result is not None:
