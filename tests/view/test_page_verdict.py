@@ -134,7 +134,7 @@ def test_exercise_says_what_is_wrong_with_the_answer(opened: Open) -> None:
     """The page of a grade has the finding, so that it can be handed on alone."""
     execution = sim.run(traces.lost_update, sim.Choices())
     finding = lab.Finding(False, "two tasks add one each", "it ended in 1", execution)
-    tab = opened(lab.Grade("counter", lab.Status.WRONG, (finding,)).show())
+    tab = opened(lab.Grade("counter", lab.GradeStatus.WRONG, (finding,)).show())
     assert "two tasks add one each" in tab.locator("#verdict summary").inner_text()
     rows = dict(_rows(tab))
     assert (rows["Violation"], rows["Value"], rows["Program"]) == ("it ended in 1", "2", "your answer to counter")

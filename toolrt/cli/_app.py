@@ -53,7 +53,7 @@ _COMMANDS = {
     "litmus": ("_litmus", "List small concurrent programs, show one, or verify them."),
     "playground": ("_playground", "Write a page on which Trio programs are edited and explored in a browser."),
     "laws": ("_laws", "Print which law catches which broken variant of the runtime."),
-    "serve": ("_serve", "Offer the tools of a directory to an MCP host, over standard input and output."),
+    "serve": ("_serve", "Offer the tools of a directory to an MCP host, over standard input and output or by HTTP."),
     "conformance": ("_conformance", "Hold any executor of tool calls against the laws, from outside."),
     "doctor": ("_doctor", "Tell what is installed, what each extra gives, and what the simulator controls here."),
     "completion": ("_completion", "Print the script that completes toolrt's commands and options in a shell."),

@@ -21,7 +21,7 @@ from toolrt import probe
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import SOON, Replacements, Seam, asks_of, lent, thread_names
 from toolrt.sim.engine._host import current_scheduler
-from toolrt.sim.programs.threads._locks import LOCKS, take, wake_waiters
+from toolrt.sim.programs.threads._locks import LOCKS, lock_of, take, wake_waiters
 from toolrt.sim.programs.threads._own import replace_own_threads
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
@@ -177,7 +177,7 @@ def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
         waiter = _Waiter(thread)
         condition._waiters.append(waiter)
         before = condition._release_save()
-        wake_waiters(condition._lock)
+        wake_waiters(lock_of(condition))
         try:
             thread.wait(timeout)
         finally:
@@ -199,7 +199,7 @@ def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any
     waiter = _Waiter(None)
     condition._waiters.append(waiter)
     before = condition._release_save()
-    wake_waiters(condition._lock)
+    wake_waiters(lock_of(condition))
     try:
         while not waiter.is_released and _let_a_thread_run():
             pass
@@ -218,10 +218,10 @@ def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any
 
 def _take_again(condition: Any, before: Any) -> None:
     """Take a condition's lock again, as often as it was held."""
-    lock = condition._lock
+    lock = lock_of(condition)
     if isinstance(lock, LOCKS):
         take(lock)
-        lock.release()  # type: ignore[attr-defined]
+        lock.release()
     condition._acquire_restore(before)
 
 

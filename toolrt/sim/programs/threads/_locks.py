@@ -19,13 +19,18 @@ from toolrt.sim._trio_internals import lent
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
-__all__ = ["LOCKS", "give", "take", "wake_waiters"]
+__all__ = ["LOCKS", "give", "lock_of", "take", "wake_waiters"]
 
 #: The types of locks.
-LOCKS: tuple[type, ...] = (type(allocate_lock()), type(threading.RLock()))
+LOCKS: tuple[Any, ...] = (type(allocate_lock()), type(threading.RLock()))
 
 # Who waits for a lock.
 _WAITERS: WeakKeyDictionary[Any, list[SimulatedThread]] = WeakKeyDictionary()
+
+
+def lock_of(condition: threading.Condition) -> Any:
+    """Give the lock of a condition."""
+    return vars(condition)["_lock"]
 
 
 def take(lock: Any, blocking: bool = True, timeout: float | None = -1) -> bool:

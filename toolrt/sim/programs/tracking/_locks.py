@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolrt.sim._trio_internals import lent
-from toolrt.sim.programs.threads._locks import LOCKS, give, take
+from toolrt.sim.programs.threads._locks import LOCKS, give, lock_of, take
 from toolrt.sim.programs.tracking._touch import made, name_of, now, report
 
 __all__ = ["LOCK_MODELS", "HeldLock", "is_lock", "lock_method"]
@@ -56,7 +56,7 @@ class HeldLock:
     """
 
     def __init__(self, lock: Any) -> None:
-        self._lock: Any = vars(lock)["_lock"] if isinstance(lock, threading.Condition) else lock
+        self._lock: Any = lock_of(lock) if isinstance(lock, threading.Condition) else lock
 
     def __enter__(self) -> bool:
         if lent.thread:
