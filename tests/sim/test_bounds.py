@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import signal
+import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from pathlib import Path
@@ -15,6 +17,7 @@ import trio
 
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
+from toolrt.sim._trio_internals import is_in_step
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -161,9 +164,47 @@ async def ignores_the_signal() -> None:  # noqa: ASYNC124
     await spins()
 
 
+async def matches_for_ever() -> None:  # noqa: ASYNC124
+    """Wait for a regular expression, which lets no other thread run."""
+    re.match(r"(a+)+$", "a" * 50 + "b")
+
+
+async def ends_what_never_ends() -> None:  # noqa: ASYNC124
+    """Spin in a finaliser, which can raise nothing."""
+
+    class Endless:
+        def __del__(self) -> None:
+            while True:
+                pass
+
+    Endless()
+
+
+async def blocks_in_a_thread() -> None:
+    """Wait in a worker thread for what never comes."""
+    await trio.to_thread.run_sync(_block)
+
+
+async def spins_in_a_thread() -> None:
+    """Spin in a worker thread."""
+
+    def spin() -> None:
+        while True:
+            pass
+
+    await trio.to_thread.run_sync(spin)
+
+
+def _block() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
 _STUCK = [spins, spins_and_swallows, spins_in_a_generator, cleans_up_for_ever, leaves_a_generator, blocks]
 _STUCK += [spins_after_a_checkpoint, spins_behind_many_handlers, spins_as_it_is_cancelled]
-_STUCK += [lets_no_signal_through, ignores_the_signal]
+_STUCK += [lets_no_signal_through, ignores_the_signal, matches_for_ever, ends_what_never_ends]
+_IN_THREADS = [blocks_in_a_thread, spins_in_a_thread]
 
 
 def _left_behind() -> tuple[int, Any]:
@@ -191,6 +232,35 @@ def test_limit_ends_what_never_reaches_a_checkpoint(program: Program) -> None:
     assert threads <= before[0]  # one of an earlier test may have ended
     assert handler == before[1]
     assert sim.run(trio.lowlevel.checkpoint).error is None
+
+
+@pytest.mark.parametrize("program", _IN_THREADS)
+def test_limit_holds_for_worker_threads(program: Program) -> None:
+    """One that keeps the turn is waited for no longer, however long it might have kept it, and its line is named."""
+    error = sim.run(program, seconds=0.2).error
+    assert isinstance(error, StuckStep)
+    assert Path(__file__).name in error.place
+    assert sim.run(trio.lowlevel.checkpoint).error is None
+
+
+def test_task_that_calls_callbacks_is_ended_in_a_callback_only() -> None:
+    """It is Trio's, and without it no run goes on."""
+    seen: list[tuple[bool, bool]] = []
+
+    async def program() -> None:
+        token, called = trio.lowlevel.current_trio_token(), trio.Event()
+
+        def call_back() -> None:
+            frame = sys._getframe()
+            assert frame.f_back is not None
+            seen.append((is_in_step(frame), is_in_step(frame.f_back)))
+            called.set()
+
+        token.run_sync_soon(call_back)
+        await called.wait()
+
+    sim.run(program)
+    assert seen == [(True, False)]
 
 
 @pytest.mark.parametrize("program", [spins, spins_and_swallows])

@@ -33,6 +33,8 @@ from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Any
 
+import attr
+import outcome
 import trio
 
 __all__ = ["BOUNDARIES", "Disarm", "ForcedEnd", "beside_steps", "forced_end", "is_in_step", "where_it_stands"]
@@ -51,7 +53,13 @@ _HERE = str(PurePath(__file__).parents[2])
 # A thread of the program's that keeps the turn has a limit of its own.
 _THREADS = str(PurePath(__file__).parents[1] / "programs" / "threads")
 _NOT_OURS = (sysconfig.get_path("stdlib"), "<frozen")
-_NOT_THE_PROGRAMS = (_HERE, str(PurePath(trio.__file__).parent), *_NOT_OURS)
+_TRIO = str(PurePath(trio.__file__).parent)
+# What Trio is made with stands in site-packages, as the program's own libraries do.
+_NOT_THE_PROGRAMS = (_HERE, _TRIO, *_NOT_OURS, *(str(PurePath(str(room.__file__)).parent) for room in (attr, outcome)))
+
+# Trio's task that calls callbacks: nothing may be raised in it, but in a callback.
+_core: Any = trio._core
+_CALLS_BACK = getattr(getattr(_core._run.EntryQueue, "task", None), "__code__", None)
 
 
 class ForcedEnd(BaseException):
@@ -91,9 +99,11 @@ def forced_end(repeated: bool = True, thread: int | None = None, attempt: int = 
 def is_in_step(frame: FrameType) -> bool:
     """Say whether code of the program runs in `frame`, in a step of one of its tasks or while one is closed."""
     outer: FrameType | None = frame
+    is_programs = False
     while outer is not None and outer.f_code not in BOUNDARIES:
-        if outer.f_code.co_filename.startswith(_THREADS):
+        if outer.f_code.co_filename.startswith(_THREADS) or (outer.f_code is _CALLS_BACK and not is_programs):
             return False
+        is_programs = is_programs or not outer.f_code.co_filename.startswith(_NOT_THE_PROGRAMS)
         outer = outer.f_back
     return outer is not None and outer is not frame
 

@@ -167,7 +167,7 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "_cancel_status",
         ),
     ),
-    ("trio._core._run.EntryQueue", _run, "EntryQueue", ("queue", "idempotent_queue")),
+    ("trio._core._run.EntryQueue", _run, "EntryQueue", ("queue", "idempotent_queue", "task")),
     ("trio._core._run.AsyncGenerators", _run, "AsyncGenerators", ("alive", "prev_hooks", "_finalize_one")),
     (
         "trio._core._traps",

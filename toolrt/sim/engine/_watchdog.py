@@ -3,10 +3,14 @@
 Rules.  A thread waits for the end of the limit.  From then on it interrupts the thread that simulates whenever code of
 the program runs there: that execution is given up, and its error is a `toolrt.errors.StuckStep` with the line where it
 stood.  What runs beside steps (a check, a finaliser, the end of a wait) may go on for a while, and is then ended too.
+Trio's task that calls callbacks is left alone but in a callback: without it no run goes on.
 When the limit is lifted the thread has ended.
 
+Theory.  A call in C that lets no other thread run keeps the watching thread from its turn, too.  Some of these look for
+signals, as a regular expression does; so a timer of processor time sends the same signal.
+
 Limits.  Outside the main thread a call that blocks in C is waited for.  So is, in any thread, one that neither looks
-for signals nor lets another thread run, such as a regular expression.  Where Python has no threads nothing
+for signals nor lets another thread run, such as the sum of an endless iterator.  Where Python has no threads nothing
 is ended: a page ends its worker.
 """
 
@@ -17,6 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import monotonic
 from types import FrameType
 from typing import Any
@@ -32,7 +37,7 @@ from toolrt.sim._trio_internals import (
     where_it_stands,
 )
 
-__all__ = ["watched"]
+__all__ = ["end_of_limit", "watched"]
 
 # Wall seconds between two interrupts.
 _EVERY = 0.05
@@ -40,8 +45,25 @@ _EVERY = 0.05
 # So many seconds, or as many as the limit has, what runs beside the steps may go on after the limit.
 _GRACE = 1.0
 
+# A timer's signal counts where the watching thread has sent none for so many seconds.
+_UNHEARD = 0.25
+
 # After so many signals that no handler was called for, exceptions are raised from the other thread.
 _MOST_UNANSWERED = 5
+
+# When the limit is over, on the clock that `monotonic` reads, and how many seconds it has.
+_limit = inf, inf
+
+
+def end_of_limit() -> tuple[float, float]:
+    """Give the wall seconds that are left of the limit in force, and those that it has; infinity twice: there is none.
+
+    A worker thread that keeps the turn is waited for no longer.
+
+    Checkpoint: never.
+    """
+    end, seconds = _limit
+    return max(end - monotonic(), 0.0), seconds
 
 
 @contextmanager
@@ -58,6 +80,8 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
     simulating, over = threading.get_ident(), threading.Event()
     signals = hasattr(signal, "pthread_kill") and threading.current_thread() is threading.main_thread()
     attempts = unanswered = 0
+    # When the watching thread has sent its last signal; before the first, when the limit is over.
+    sent = end = monotonic() + seconds
     place = ""
     # What runs beside the steps, since when, and for how long it may: a check that takes its time is no stuck step.
     standing: tuple[FrameType | None, float] = (None, 0.0)
@@ -83,19 +107,21 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
         return is_step
 
     def interrupted(_: int, frame: FrameType | None) -> None:
-        nonlocal unanswered
-        unanswered = 0
+        nonlocal unanswered, sent
+        if not unanswered and monotonic() - sent < _UNHEARD:
+            return  # the timer's, and the watching thread has its turns
+        unanswered, sent = 0, monotonic()
         is_step = is_caught(frame)
         if is_step is not None:
             raise forced_end(is_step and can_step_inside(), attempt=attempts)
 
     def watch() -> None:
-        nonlocal unanswered
+        nonlocal unanswered, sent
         left = seconds
         while not over.wait(left):
             left = _EVERY
             if signals and unanswered < _MOST_UNANSWERED:
-                unanswered += 1
+                unanswered, sent = unanswered + 1, monotonic()
                 signal.pthread_kill(simulating, signal.SIGVTALRM)
                 continue
             # The program has its own handler for the signal, or lets none through.
@@ -103,8 +129,11 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
             if is_step is not None:
                 forced_end(is_step and can_step_inside(), simulating, attempts)
 
+    global _limit
+    outer, _limit = _limit, (end, seconds)
     hook = sys.unraisablehook
     before: Any = signal.signal(signal.SIGVTALRM, interrupted) if signals else None
+    timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _EVERY) if signals else (0.0, 0.0)
     watchdog = threading.Thread(target=watch, name="toolrt's watchdog", daemon=True)
     watchdog.start()
     try:
@@ -112,12 +141,14 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
     except ForcedEnd:
         raise StuckStep(seconds, place) from None
     finally:
+        _limit = outer
         over.set()
         watchdog.join()
         standing = None, 0.0
         if attempts:
             sys.unraisablehook = hook
         if signals:
+            signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
             # One that is still pending must not meet the handler that was there before.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGVTALRM])
             signal.signal(signal.SIGVTALRM, before)

@@ -34,10 +34,11 @@ import trio
 from trio.lowlevel import Abort
 
 from toolrt._without_io import has_threads
-from toolrt.errors import DefinitionRefused, NotSimulated, StuckThread
-from toolrt.sim._trio_internals import Seam, lent, name_os_thread, real_monotonic
+from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep, StuckThread
+from toolrt.sim._trio_internals import Seam, lent, name_os_thread, real_monotonic, where_it_stands
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
+from toolrt.sim.engine._watchdog import end_of_limit
 
 __all__ = ["Abandoned", "SimulatedThread", "thread_seconds"]
 
@@ -233,6 +234,11 @@ class SimulatedThread:
     def _await_turn(self) -> None:
         """Wait until the thread hands the turn back, or has kept it for too long."""
         limit = _SECONDS_TO_END if self.is_abandoned else self._scheduler.record.thread_seconds
+        left, of_all = end_of_limit()
+        if self.is_abandoned or left > limit:
+            of_all = inf
+        else:
+            limit = max(left, _SECONDS_BETWEEN_LOOKS)  # a step that only begins late is not stuck
         begun = real_monotonic()
         is_interrupted = False
         while not self._back.acquire(timeout=min(_SECONDS_BETWEEN_LOOKS, limit)):
@@ -240,11 +246,16 @@ class SimulatedThread:
             if self.seam.is_interrupted and not is_interrupted:
                 is_interrupted, begun, limit = True, now, min(limit, _SECONDS_TO_END)
             if now - begun >= limit:
-                self._lose(limit)
+                self._lose(limit, of_all)
                 return
 
-    def _lose(self, limit: float) -> None:
-        """Give up a thread that keeps the turn: the loop does not wait for it again."""
+    def _lose(self, limit: float, of_all: float) -> None:
+        """Give up a thread that keeps the turn: the loop does not wait for it again.
+
+        Args:
+            limit: so many seconds it was waited for.
+            of_all: the limit of all executions, where that is what has ended the wait; else infinity.
+        """
         assert self._thread is not None
         self.is_over = self._is_lost = True
         ident = self._thread.ident or 0
@@ -252,7 +263,10 @@ class SimulatedThread:
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)\n"
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Abandoned))
         if not self.is_abandoned:
-            self.seam.refused(StuckThread(self._thread.name, limit, stack))
+            if of_all < inf and frame is not None:
+                self.seam.refused(StuckStep(of_all, where_it_stands(frame)))
+            else:
+                self.seam.refused(StuckThread(self._thread.name, limit, stack))
         self.is_abandoned = True
         self._tell_abandoned()
 
