@@ -358,7 +358,7 @@ class _UntilFailure:
         self.slowest = 0.0
 
     def begin(self) -> Any:
-        """Begin the other strategy's search; what it says of itself is said here."""
+        """Begin the other strategy's search; what it says of itself comes out here."""
         self._search = self._strategy.begin()
         return self
 

@@ -235,7 +235,7 @@ SAID: list[tuple[Any, dict[str, Any]]] = [
 
 
 async def told_of(*values: Any) -> list[dict[str, Any]]:
-    """What a host is told of a tool that says this."""
+    """What a host hears of a tool that says this."""
 
     @tool(safe=True)
     async def says(ctx: Any) -> None:

@@ -196,7 +196,7 @@ class _Desk:
         return of
 
     def hints(self, tool: Tool) -> mcp_servers.Hints:
-        """What a host is told of the tool."""
+        """What a host hears of the tool."""
         return mcp_servers.Hints(
             _reads(tool),
             destructive=tool.name not in _ONLY_ADD,

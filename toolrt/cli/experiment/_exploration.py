@@ -46,7 +46,7 @@ class _UntilInterrupted(sim.Strategy):
 
 
 class Exploration:
-    """One exploration and its clock: a check for `toolrt.sim`, and what is said while it runs."""
+    """One exploration and its clock: a check for `toolrt.sim`, and what it says while it runs."""
 
     report: sim.Report
 

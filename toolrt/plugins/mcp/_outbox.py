@@ -32,7 +32,7 @@ class Outbox:
     """What one stream of a host's is still to be sent, in order.
 
     Args:
-        news: is told of each message.
+        news: hears of each message.
     """
 
     def __init__(self, news: News) -> None:

@@ -114,7 +114,7 @@ class ServedTools:
     runtime: Runtime | RuntimeOfRoots
     #: What the host's model should know of the tools.
     instructions: str = ""
-    #: What the host is told of a tool, by its name or by a function of it.
+    #: What the host hears of a tool, by its name or by a function of it.
     hints: Mapping[str, Hints] | Callable[[Tool], Hints] = attrs.field(factory=dict)
     #: What the ids of batches begin with; None: they are numbered as the runtime's.
     batch_ids: str | None = None
@@ -174,7 +174,7 @@ async def serve(
         incoming: what the host sends: a message a line.
         outgoing: what it is sent.
         instructions: what the host's model should know of these tools.
-        hints: what the host is told of a tool, by the tool's name or by a function of the tool: whether it only
+        hints: what the host hears of a tool, by the tool's name or by a function of the tool: whether it only
             reads, and so on.
         batch_ids: what the ids of batches begin with, which a history keeps; None: they are numbered as the runtime's.
         linger: where the host's stream ends right behind calls, these may still end, as long as one does in so many

@@ -3,7 +3,7 @@
 Rules.
     1. An observer has no timer.  So each event tells what time it is, of whatever call it is, and a program in which
        nothing else happens calls `SlowCalls.check` from a timer of its own.
-    2. A call is told of once for running, and once for each thing that it waits for.
+    2. A call has one warning for running, and one for each thing that it waits for.
     3. A wait for an approval is never told: a person takes their time.
 """
 

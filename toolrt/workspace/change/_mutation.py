@@ -205,7 +205,7 @@ class ChangeSet:
     async def _apply_all(
         self, rows: Sequence[ChangeRow], store: ChangeStore, done: list[tuple[ChangeRow, object]]
     ) -> None:
-        """Do the rows of one part; the first that fails ends the others, of which some may have happened."""
+        """Do the rows of one part; the first that fails ends the others, and some of these may have happened."""
         if len(rows) == 1:
             await self._apply(rows[0], store, done)
             return

@@ -7,7 +7,7 @@ it did wrong.
 
 The file tools need none of this: what they say is made from names in the workspace and from numbers of errors.  It is
 for texts that others made: exceptions of tools that a program adds to a workspace, messages of language servers, what
-telemetry is told.
+telemetry gets.
 
 Limits.  No such text can be promised to be without private paths.  A text does not say where a path ends.  One in
 quotes ends with them; any other that may not be shown ends at the line's end or at a colon, semicolon or comma with a
