@@ -83,7 +83,9 @@ def _handle_of(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
-async def _read(ctx: Any, handle: str, offset: int = 0, limit: int | None = None) -> ToolOutput:
+async def _read(  # noqa: ASYNC124  a plain function would be run in a thread
+    ctx: Any, handle: str, offset: int = 0, limit: int | None = None
+) -> ToolOutput:
     """Read on in an earlier result that was too long: it names its handle, and the offset where it was cut."""
     texts = ctx.state.long_results
     text = next((one.text for one in texts if one.handle == handle), None)
