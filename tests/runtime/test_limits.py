@@ -283,3 +283,21 @@ def test_limits_belong_to_one_run_at_a_time() -> None:
                 await trio.to_thread.run_sync(trio.run, inner)
 
     trio.run(main)
+
+
+def test_share_of_a_call_that_is_cancelled_before_its_first_step_goes_on() -> None:
+    """Between the grant and the first step a cancel may come; under no schedule is the share lost with the call."""
+
+    async def main() -> Any:
+        limits = Limits(1)
+        runtime = Runtime(Registry(TOOLS), limits=limits)
+        async with runtime.open_batch() as batch:
+            for _ in range(2):
+                batch.submit(call("a"))
+            batch.seal()
+            await trio.sleep(1)  # the first call ends in this instant, and the second has its share
+            batch.cancel()
+        return limits.statistics(), len(await began(runtime, "b"))
+
+    for seed in range(20):
+        assert sim.run(main, policy=sim.RandomWalk(seed)).value == ({"": 0}, 1)

@@ -593,6 +593,8 @@ class Machine:
             tickets += call.tickets
             call.tickets = ()
             self._free(lane, holds)
+            if self.limits is not None and holds is _SLOT:  # it was about to take its first step
+                self._give_share(call)
         give_back(tickets, _call_index)
         if self.limits is not None:
             self.dispatch(lane)  # it may wait for a limit no more
