@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolrt import Registry, Runtime, ToolCall, Workspace
@@ -188,6 +188,7 @@ PATHS = st.lists(st.sampled_from(["a", "b", "ab", "abb", ".b", "a b", "[b"]), mi
 
 @settings(max_examples=400)
 @given(lines=LINES, names=PATHS, is_directory=st.booleans())
+@example(lines=["a**//"], names=["a"], is_directory=True)
 def test_every_name_that_is_left_out_is_asked_about(lines: list[str], names: list[str], is_directory: bool) -> None:
     """The screen passes more than the patterns match, never less."""
     ignored = Ignored().including(IgnoreFile.of("\n".join(lines).encode()))

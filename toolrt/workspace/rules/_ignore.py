@@ -107,7 +107,7 @@ class _Screen:
         for line in lines:
             pattern = _without_spaces_at_end(line).removeprefix("!").removesuffix("/")
             last = pattern.rpartition("/")[2]
-            if "/" in pattern and ("**" in last or "[" in pattern or "\\" in pattern):
+            if "/" in pattern and (not last or "**" in last or "[" in pattern or "\\" in pattern):
                 rule = _rule(line)
                 open_ += () if rule is None else rule.paths
             elif "[" in last or "\\" in last:
