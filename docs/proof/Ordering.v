@@ -770,20 +770,27 @@ Proof.
     + exists b, c, (advanced c k), a. repeat split; auto.
 Qed.
 
+(** Whatever grants: where all calls before one have ended, and it is granted, some call can go on. *)
+Lemma the_first_can_go_on : forall limit (granted : gate) b c a m,
+  limit > 0 -> complete b -> at_ c <> Ended -> granted b c a -> goes_on limit granted (b ++ c :: a) m.
+Proof.
+  intros limit granted b c a m P C E G.
+  destruct (running_one (b ++ c :: a)) as [[d [I R]]|None].
+  - eapply a_running_call_can_go_on; eauto.
+  - assert (W : at_ c = Waiting).
+    { destruct (at_ c) eqn:A; [reflexivity| |congruence].
+      exfalso. apply (None c); [apply In_middle; auto | exact A]. }
+    exists (b ++ started c :: a), m. split.
+    + apply Start; [exact W | exact G | rewrite (running_none _ None); exact P].
+    + exists b, c, (started c), a. repeat split; auto.
+Qed.
+
 (** Theorem (b).  As long as a call is unfinished some call can go on, if there is a slot at all. *)
 Theorem some_call_can_go_on : forall limit cs m,
   limit > 0 -> ~ complete cs -> goes_on limit in_call_order cs m.
 Proof.
-  intros limit cs m P N.
-  destruct (running_one cs) as [[c [I R]]|None].
-  - eapply a_running_call_can_go_on; eauto.
-  - destruct (first_unended cs N) as (b & c & a & -> & C & E).
-    assert (W : at_ c = Waiting).
-    { destruct (at_ c) eqn:A; [reflexivity| |congruence].
-      exfalso. apply (None c); [apply In_middle; auto | exact A]. }
-    exists (b ++ started c :: a), m. split.
-    + apply Start; [exact W | intros e I _; apply C, I |]. rewrite (running_none _ None). exact P.
-    + exists b, c, (started c), a. repeat split; auto.
+  intros limit cs m P N. destruct (first_unended cs N) as (b & c & a & -> & C & E).
+  apply the_first_can_go_on; auto. intros e I _. apply C, I.
 Qed.
 
 (** No run is infinite: a call only ever waits, then runs through a program that ends, then has ended. *)
@@ -928,18 +935,10 @@ Qed.
 Theorem some_call_can_go_on_with_places : forall limit cs m,
   limit > 0 -> (forall r, places r > 0) -> ~ complete cs -> goes_on limit with_places cs m.
 Proof.
-  intros limit cs m P Q N.
-  destruct (running_one cs) as [[c [I R]]|None].
-  - eapply a_running_call_can_go_on; eauto.
-  - destruct (first_unended cs N) as (b & c & a & -> & C & E).
-    assert (W : at_ c = Waiting).
-    { destruct (at_ c) eqn:A; [reflexivity| |congruence].
-      exfalso. apply (None c); [apply In_middle; auto | exact A]. }
-    exists (b ++ started c :: a), m. split.
-    + apply Start; [exact W | split | rewrite (running_none _ None); exact P].
-      * intros e I _. apply C, I.
-      * intros r _. rewrite (none_left_before _ _ C). apply Q.
-    + exists b, c, (started c), a. repeat split; auto.
+  intros limit cs m P Q N. destruct (first_unended cs N) as (b & c & a & -> & C & E).
+  apply the_first_can_go_on; auto. split.
+  - intros e I _. apply C, I.
+  - intros r _. rewrite (none_left_before _ _ C). apply Q.
 Qed.
 
 Definition within_places (cs : list call) : Prop := forall r before c after,
@@ -1060,20 +1059,12 @@ Theorem some_call_can_go_on_in_time : forall limit cs m,
   limit > 0 -> (forall r, places r > 0) -> ~ complete cs ->
   exists now, forall later, now <= later -> goes_on limit (in_time later) cs m.
 Proof.
-  intros limit cs m P Q N.
-  destruct (running_one cs) as [[c [I R]]|None].
-  - exists 0. intros later _. eapply a_running_call_can_go_on; eauto.
-  - destruct (first_unended cs N) as (b & c & a & -> & C & E).
-    assert (W : at_ c = Waiting).
-    { destruct (at_ c) eqn:A; [reflexivity| |congruence].
-      exfalso. apply (None c); [apply In_middle; auto | exact A]. }
-    destruct (rates_open (rates c)) as [now O]. exists now. intros later L.
-    exists (b ++ started c :: a), m. split.
-    + apply Start; [exact W | split; [split|] | rewrite (running_none _ None); exact P].
-      * intros e I _. apply C, I.
-      * intros r _. rewrite (none_left_before _ _ C). apply Q.
-      * exact (O later L).
-    + exists b, c, (started c), a. repeat split; auto.
+  intros limit cs m P Q N. destruct (first_unended cs N) as (b & c & a & -> & C & E).
+  destruct (rates_open (rates c)) as [now O]. exists now. intros later L.
+  apply the_first_can_go_on; auto. split; [split|].
+  - intros e I _. apply C, I.
+  - intros r _. rewrite (none_left_before _ _ C). apply Q.
+  - exact (O later L).
 Qed.
 End Places.
 

@@ -72,7 +72,7 @@ def bounded_buffer(producers: int, consumers: int) -> Made:
 
 
 def dining(philosophers: int) -> Made:
-    """Everyone takes the left fork first; when all hold one, nobody eats."""
+    """Everyone takes the left fork first; when all hold one, none eats."""
     return _locks._dining(philosophers), None
 
 

@@ -247,7 +247,7 @@ def test_numbers_of_one_rate_forget_no_start() -> None:
     assert rates.next_start([two]) == 1, "the smaller number has kept one start alone"
     assert rates.next_start([four]) == -math.inf
     rates.note([four], 0.75)
-    assert rates.next_start([four]) == 1, "all four starts count, whoever made them"
+    assert rates.next_start([four]) == 1, "all four starts count, also those of the other number"
     slow = Rate("slow", per_second=0.01)
     for rate in (slow, Rate("slow", per_second=5), *(Rate(f"other {number}", per_second=1) for number in range(1_000))):
         rates.note([rate], 2)

@@ -15,7 +15,7 @@ _reported: list[bool] = []
 
 
 async def counted() -> int:
-    """Two tasks in a race, one of which notes whether steps report."""
+    """Two tasks race, and one notes whether steps report."""
     _reported.append(probe.sink is not None)
     return int(await LITMUS["lost_update_2x1"].program())
 

@@ -85,7 +85,7 @@ async def _receives_from_who_is_silent() -> None:
         (lambda: trio.lowlevel.ParkingLot().park(), "trio ParkingLot.park"),
         (_sends_to_a_full_channel, "a memory channel to send to (buffer full: 1 of 1)"),
         (_receives_from_who_is_silent, "a memory channel to receive from (1 senders open)"),
-        # Somebody else's primitive parks its caller by itself; without one, what ends the wait is not known.
+        # A primitive of another library parks its caller by itself; without one, what ends the wait is not known.
         (Gate().pass_through, "Gate.pass_through at test_stops.py:"),
         (_parks_itself, "a task or callback that reschedules it at "),
     ],

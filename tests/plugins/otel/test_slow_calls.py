@@ -1,4 +1,4 @@
-"""Calls that run long or wait long are told, once each, while they do; in virtual time."""
+"""A call that runs long or waits long gives one warning while it does; in virtual time."""
 
 from __future__ import annotations
 
