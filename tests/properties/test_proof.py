@@ -119,6 +119,12 @@ def test_the_proof_assumes_nothing(path: Path) -> None:
         assert re.search(rf"^Theorem {theorem}\b", text, re.MULTILINE)
 
 
+def test_paper_counts_the_theorems() -> None:
+    """What Coq prints for the paper is one line for each."""
+    paper = (PROOF.parents[1] / "paper.md").read_text(encoding="utf-8")
+    assert f"\n{len(THEOREMS):7} Closed under the global context\n" in paper
+
+
 @pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed: apt-get install coq")
