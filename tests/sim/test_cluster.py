@@ -74,7 +74,7 @@ def test_part_of_a_killed_worker_is_run_again(client: Any, tmp_path: Path) -> No
     pids = list(client.run(os.getpid).values())
     killed = False
 
-    def kill(progress: sim.Progress) -> None:
+    def kill(progress: sim.ExplorationProgress) -> None:
         nonlocal killed
         if not killed and 1 < progress.executions < 2520:
             killed = True

@@ -97,7 +97,7 @@ def test_large_program_is_sent_where_it_is_asked_for(monkeypatch: pytest.MonkeyP
 def test_sittings_on_an_executor_end_as_one_sitting(tmp_path: Path) -> None:
     """A checkpoint is gone on with, and progress is reported."""
     path, sittings = tmp_path / "search", 0
-    told: list[sim.Progress] = []
+    told: list[sim.ExplorationProgress] = []
     with _processes() as executor:
         while not sittings or path.exists():
             report = sim.explore(lost_update, sim.DPOR(), fine, 300, executor, checkpoint=path, progress=told.append)
@@ -111,7 +111,7 @@ def test_interrupt_gives_the_report_so_far(monkeypatch: pytest.MonkeyPatch) -> N
     """Ctrl-C in the master; the workers end what they do."""
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
 
-    def interrupt(progress: sim.Progress) -> None:
+    def interrupt(progress: sim.ExplorationProgress) -> None:
         if progress.executions > 1:
             signal.raise_signal(signal.SIGINT)
 
@@ -126,9 +126,9 @@ def test_interrupt_gives_the_report_so_far(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def _once(function: Any) -> Any:
-    calls: list[sim.Progress] = []
+    calls: list[sim.ExplorationProgress] = []
 
-    def progress(now: sim.Progress) -> None:
+    def progress(now: sim.ExplorationProgress) -> None:
         if now.executions > 1 and not calls:
             calls.append(now)
             function(now)

@@ -72,7 +72,7 @@ REFUSED: list[tuple[Callable[[Any], object], list[Any], str]] = [
     (_option_of_all("order"), ["fifo"], "order"),
     (_option("jobs"), [0, True, "2", Executor, None], "a number of processes, 1 or more, an Executor, or a dask"),
     (_option("seconds"), [0], "seconds"),
-    (_option("progress"), [3], "a function of a Progress"),
+    (_option("progress"), [3], "a function of an ExplorationProgress"),
     (_option("max_executions"), [0, 1.5], "a number of executions, 1 or more, or None"),
     (_option("check"), [3], "a function of an execution"),
     (_option("strategy"), [3, sim.Random], "a strategy, such as"),

@@ -62,7 +62,7 @@ def test_time_that_is_up_ends_the_search(jobs: int, programs) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_is_told(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end at least, with how many there were."""
-    told: list[sim.Progress] = []
+    told: list[sim.ExplorationProgress] = []
     sim.explore(pid, sim.Exhaustive(), fine, jobs=jobs, progress=told.append)
     assert (told[-1].executions, told[-1].expected, told[-1].left) == (2520, 2520, 0)
     assert str(told[-1]).startswith("2,520 executions of about 2,520")
@@ -74,7 +74,7 @@ def test_progress_is_told(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_progress_foresees_the_end() -> None:
     """From the share of the tree that was run; for a tree whose branches are alike that is exact."""
-    told: list[sim.Progress] = []
+    told: list[sim.ExplorationProgress] = []
     sim.explore(pid, sim.Exhaustive(), fine, 630, progress=told.append)
     assert told[-1].expected == pytest.approx(2520)
     assert "630 executions of about 2,520" in str(told[-1])
@@ -108,7 +108,7 @@ def test_checkpoint_is_written_while_the_search_goes_on(
     program, _ = programs.reorder(4)
     path, kept = tmp_path / "search", tmp_path / "kept"
 
-    def keep(progress: sim.Progress) -> None:
+    def keep(progress: sim.ExplorationProgress) -> None:
         if path.exists():
             kept.write_bytes(path.read_bytes())
 
@@ -212,7 +212,7 @@ def test_interrupt_gives_the_report_so_far(jobs: int, tmp_path: Path, programs) 
     program, _ = programs.reorder(5)
     path = tmp_path / "search"
 
-    def press(progress: sim.Progress) -> None:
+    def press(progress: sim.ExplorationProgress) -> None:
         if progress.executions > 1 and not path.exists():
             signal.raise_signal(signal.SIGINT)
 
@@ -243,7 +243,7 @@ def test_interrupt_loses_no_execution_that_was_judged(jobs: int, tmp_path: Path,
     report = sim.explore(program, sim.Exhaustive(), press, jobs=jobs, checkpoint=path)
     assert report.interrupted
     assert report.executions > 30
-    told: list[sim.Progress] = []
+    told: list[sim.ExplorationProgress] = []
     sim.explore(program, sim.Exhaustive(), press, 1, jobs, checkpoint=path, progress=told.append)
     assert told[-1].earlier == report.executions
     assert told[-1].executions == report.executions + 1

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._host import leave_real
     from toolrt.sim.exploring._estimate import Estimate, estimate
     from toolrt.sim.exploring._explore import explore, replay, run
-    from toolrt.sim.exploring._progress import ExplorationProgress as Progress
+    from toolrt.sim.exploring._progress import ExplorationProgress
     from toolrt.sim.exploring._report import FAIL, INCONCLUSIVE, PASS, Failure, Report, Verdict
     from toolrt.sim.exploring._temporal import always, eventually, reachable, sometimes
     from toolrt.sim.judging._history import Operation, OperationEnd, recorded
@@ -99,6 +99,7 @@ __all__ = [
     "Estimate",
     "Execution",
     "Exhaustive",
+    "ExplorationProgress",
     "Failure",
     "Fifo",
     "Follow",
@@ -114,7 +115,6 @@ __all__ = [
     "Policy",
     "Portfolio",
     "Process",
-    "Progress",
     "RacingPair",
     "Random",
     "RandomWalk",
@@ -165,7 +165,7 @@ _NAMES = {
     "sim.engine._host": "leave_real",
     "sim.exploring._estimate": "Estimate estimate",
     "sim.exploring._explore": "explore replay run",
-    "sim.exploring._progress": "Progress",
+    "sim.exploring._progress": "ExplorationProgress",
     "sim.exploring._report": "FAIL INCONCLUSIVE PASS Failure Report Verdict",
     "sim.exploring._temporal": "always eventually reachable sometimes",
     "sim.judging._history": "History Operation OperationEnd recorded",
@@ -189,7 +189,7 @@ _NAMES = {
     ),
 }
 _WHERE = {name: room for room, names in _NAMES.items() for name in names.split()}
-_CALLED = {"History": "OperationHistory", "Progress": "ExplorationProgress"}
+_CALLED = {"History": "OperationHistory"}
 _ROOMS = ("engine", "exploring", "judging", "policies", "programs", "strategies")
 
 

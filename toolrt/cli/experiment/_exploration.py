@@ -165,7 +165,7 @@ class Exploration:
         """Give what a cluster's worker needs for the check."""
         return {"experiment": self.experiment, "_is_remote": True}
 
-    def _draw(self, progress: sim.Progress) -> None:
+    def _draw(self, progress: sim.ExplorationProgress) -> None:
         self._earlier = progress.earlier
         if self._screen.is_live:
             self._screen.draw(f"{progress.executions:,} of {counted(self._executions, 'execution')}")

@@ -21,8 +21,7 @@ from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._judge import Check
 from toolrt.sim.exploring._outcomes import with_outcomes
-from toolrt.sim.exploring._progress import Budget, checked_seconds
-from toolrt.sim.exploring._progress import ExplorationProgress as Progress
+from toolrt.sim.exploring._progress import Budget, ExplorationProgress, checked_seconds
 from toolrt.sim.exploring._repeats import step_in_words, told_by
 from toolrt.sim.exploring._report import QUICK, Report
 from toolrt.sim.exploring._sequence import exploration
@@ -207,7 +206,7 @@ def explore(
     order: str = "any",
     track: Track = False,
     seconds: float | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[ExplorationProgress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     made_from: str = "",
     outcomes: Iterable[Any] | None = None,
@@ -247,7 +246,7 @@ def explore(
         seconds: wall seconds after which no further execution is begun, above 0; None is no limit.  An execution that
             goes on for as long again, or for 2 seconds if that is more, or 10 if that is less, is ended wherever it
             stands: a step that never ends, too.  Then the report is INCONCLUSIVE and names the line.
-        progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
+        progress: is called twice a second or so with an `ExplorationProgress`, outside Trio, and once at the end.
         checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
             there, the exploration continues from it.  It is removed when all was run.  For the strategies that `jobs`
             is for.
@@ -298,7 +297,7 @@ def explore(
     checked_workers(jobs)
     checked_seconds(seconds)
     if progress is not None and not callable(progress):
-        raise DefinitionRefused("progress", "a function of a Progress, or None", progress)
+        raise DefinitionRefused("progress", "a function of an ExplorationProgress, or None", progress)
     if max_executions is not None and (
         not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1
     ):
