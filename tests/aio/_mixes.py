@@ -70,8 +70,9 @@ async def _run(mix: Mix, turns: Sequence[int], asyncio_tools: bool) -> Any:
     if asyncio_tools:
         scripts = world._by_name
         registry = Registry([_on_loop(tool, scripts.get(tool.name), turns) for tool in registry])
-    runtime = Runtime(registry, mix.lane_policy, mix.limit, world.approve if mix.approves else None, slots=mix.slots)
-    batch = aio.open_batch(runtime, State(mix.state), batch_id="mix")
+    options: dict[str, Any] = {"slots": mix.slots, "limits": mix._limits()}
+    runtime = Runtime(registry, mix.lane_policy, mix.limit, world.approve if mix.approves else None, **options)
+    batch = aio.open_batch(runtime, State(mix.state), batch_id="mix", deadline=mix.deadline)
     leave = asyncio.ensure_future(_drive(mix, world, batch))
     if mix.cancel_after is not None:
         ended = asyncio.ensure_future(aio.call(trio.sleep, mix.cancel_after))
@@ -81,7 +82,7 @@ async def _run(mix: Mix, turns: Sequence[int], asyncio_tools: bool) -> Any:
         else:
             _mix.cancel(batch, mix, leave.cancel)
     await asyncio.wait([leave])
-    return _mix.ending(world, batch, not leave.cancelled() and leave.result())
+    return _mix.ending(world, batch.outcome, not leave.cancelled() and leave.result())
 
 
 async def _drive(mix: Mix, world: Any, batch: aio.AsyncioBatch) -> bool:

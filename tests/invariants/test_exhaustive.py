@@ -37,6 +37,7 @@ def test_dimensions_add_to_the_batches() -> None:
     assert all(any(call.timeout for call in mix.calls) for mix in more["timeouts"])
     assert all(any(mix.delays) for mix in more["streams"])
     assert all(any(call.stops and len(call.does) > 1 for call in mix.calls) for mix in more["stops"])
+    assert all(mix.crash_after == 0.5 for mix in more["crashes"])
     assert all(more.values())
     assert "streams" in left_out(["cancels"])
     assert "cancels" not in left_out(["cancels"]).split(", ")
@@ -48,9 +49,21 @@ def test_dimensions_add_to_the_batches() -> None:
 def test_laws_hold_where_one_call_is_cancelled_times_out_or_stops() -> None:
     """All traces of the batches that the dimensions add."""
     plain = len(list(all_batches(1)))
-    found = exhaust(list(all_batches(1, dimensions=DIMENSIONS))[plain:])
+    found = exhaust(list(all_batches(1, dimensions=[name for name in DIMENSIONS if name != "crashes"]))[plain:])
     assert found.ok, str(found)
     assert found.batches == 8
+
+
+@pytest.mark.seldom
+def test_laws_hold_where_the_process_crashes_before_any_step() -> None:
+    """All traces of one call; a journal that writes too late breaks one in some of them."""
+    kinds = [KINDS["sleeps, then writes the cell"]]
+    crashes = [mix for mix in all_batches(1, kinds, dimensions=["crashes"]) if mix.crash_after is not None]
+    assert {mix.crash_after for mix in crashes} == {0.0, 0.5}
+    assert exhaust(crashes).ok
+    with MUTANTS["an intent is written late"].apply():
+        alarms = exhaust(crashes, {"answered_once": LAWS["answered_once"]}).alarms
+    assert len(alarms) == 2
 
 
 @pytest.mark.seldom

@@ -30,7 +30,7 @@ def holds(law: str, mix: Mix, schedule: list[int], **how: Any) -> sim.Execution:
     return execution
 
 
-@given(mix=tool_mixes(cancel=True) | tool_mixes(), schedule=schedules())
+@given(mix=tool_mixes(cancel=True, crash=True) | tool_mixes(), schedule=schedules())
 def test_answered_once(mix: Mix, schedule: list[int]) -> None:
     """Every call is answered once."""
     holds("answered_once", mix, schedule)
@@ -92,7 +92,7 @@ def test_failure_contained(mix: Mix, schedule: list[int]) -> None:
     holds("failure_contained", mix, schedule)
 
 
-@given(mix=tool_mixes(cancel=True), schedule=schedules())
+@given(mix=tool_mixes(cancel=True, crash=True), schedule=schedules())
 def test_cancel_truthful(mix: Mix, schedule: list[int]) -> None:
     """Cancel is prompt and truthful."""
     holds("cancel_truthful", mix, schedule)

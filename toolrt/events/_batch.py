@@ -33,7 +33,8 @@ class BatchOpened(BatchEvent):
     declares nothing. `slots` is the slot policy's name; it is left out where ready calls take slots in call order.
     `owner` names whose batch it is; it is left out where the batch has no owner, or runs inside a tool. `limits` is the
     name of what it shares with other batches, and `[[tool, ...], number]` for each limit, without tools that of all; it
-    is left out where the batch shares none.
+    is left out where the batch shares none. `deadline` is the seconds from now on until the batch is cancelled; it is
+    left out where there is none.
     """
 
     kind: ClassVar[str] = "batch.opened"
@@ -45,6 +46,7 @@ class BatchOpened(BatchEvent):
     slots: str | None = None
     owner: str | None = None
     limits: Any = attrs.field(default=None, metadata=AS_JSON)
+    deadline: float | None = None
 
 
 @attrs.frozen(slots=False)

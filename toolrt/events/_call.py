@@ -87,7 +87,9 @@ class CallStarted(CallEvent):
     """The tool's first step is about to run, in `lane`.
 
     `thread`: it runs in a worker thread. `timeout`: seconds of its own execution, or null. `interrupt`: `cancel`, or
-    `finish` where a cancel waits for it.
+    `finish` where a cancel waits for it. `replayed`: a journal knows how the call ended before the process crashed, and
+    the tool is not called. `idempotent`: after a crash the tool may do once more what it did. Both are left out where
+    they are false.
     """
 
     kind: ClassVar[str] = "call.started"
@@ -95,6 +97,8 @@ class CallStarted(CallEvent):
     thread: bool
     timeout: float | None
     interrupt: str | None = None
+    replayed: bool | None = None
+    idempotent: bool | None = None
 
 
 @attrs.frozen(slots=False)

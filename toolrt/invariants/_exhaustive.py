@@ -74,7 +74,11 @@ _VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "timeouts": ({},),
     "streams": ({"delays": (0.0, 1.0)},),
     "stops": ({},),
+    "crashes": ({"crash_after": 0.5, "reader": "none"},),
 }
+
+#: A batch of one call crashes before every step, too: so many traces has a batch of two that it takes a minute.
+_OF_ONE_CALL: Mapping[str, Mapping[str, Any]] = {"crashes": {"crash_after": 0.0, "reader": "none"}}
 
 #: The kinds of call that a dimension adds; each of its batches has one of them at least.
 _ADDED: Mapping[str, tuple[Scripted, ...]] = {"timeouts": _TIMED, "stops": _STOPPING}
@@ -87,7 +91,7 @@ NEVER = (
     "approvals",
     "sub-batches",
     "slow readers",
-    "a cancel at every step",
+    "a cancel or a crash at every step",
     "two dimensions at once",
 )
 
@@ -169,7 +173,9 @@ def all_batches(
         dimensions: names of `DIMENSIONS`, how batches are run besides.  "cancels": cancelled half a second after they
             began, from inside and from outside, where a call sleeps.  "timeouts": with at least one call whose time is
             over before it ends.  "streams": the second call comes a second after the first.  "stops": with at least one
-            call that fails after a second, or behind a read, and stops the batch.
+            call that fails after a second, or behind a read, and stops the batch.  "crashes": the process crashes half
+            a second after they began, where a call sleeps, and before every step, where there is one call; another goes
+            on with the batch.
 
     Raises:
         DefinitionRefused: an argument is not what it must be.
@@ -192,10 +198,13 @@ def _with_dimension(name: str, like: Mix, calls: int, kinds: tuple[Scripted, ...
         has = {
             "": True,
             "cancels": any(call.seconds for call in batch),
+            "crashes": any(call.seconds for call in batch),
             "streams": calls > 1,
         }.get(name, any(call in added for call in batch))
         for changes in _VARIANTS.get(name, ({},)) if has else ():
             yield attrs.evolve(like, calls=batch, **changes)
+        if calls == 1 and name in _OF_ONE_CALL:
+            yield attrs.evolve(like, calls=batch, **_OF_ONE_CALL[name])
 
 
 def exhaust(

@@ -100,6 +100,7 @@ class _SerialRun:
     lanes: LanePolicy
     approve: Callable[[ApprovalRequest], Any] | None
     services: Services = NO_SERVICES
+    denied: frozenset[int] = frozenset()
 
     def read_budget(self, calls: Sequence[ToolCall], state: State) -> int | None:
         """A fifth of what is left, in as many parts as there are reads, at least 2,000 (RULES 23)."""
@@ -110,7 +111,8 @@ class _SerialRun:
         self, context: OneByOneContext, calls: Sequence[ToolCall], state: State, registry: Registry | None
     ) -> Sequential:
         """Run a sub-batch inside the call of `context`."""
-        plan = self if registry is None else attrs.evolve(self, registry=registry)
+        registry = self.registry if registry is None else registry
+        plan = attrs.evolve(self, registry=registry, denied=frozenset())
         name = f"{context.batch_id}/{context.call_index}.{context.sub_batches}"
         return await plan.run(calls, state, name, context.claims, context.lends_all, context.said)
 
@@ -131,7 +133,9 @@ class _SerialRun:
         """
         said = {} if said is None else said
         placing = LanePlacing(self.lanes)
-        waiting = [_looked_up(index, call, self.registry, placing) for index, call in enumerate(calls)]
+        waiting = [
+            _looked_up(index, call, self.registry, placing, index in self.denied) for index, call in enumerate(calls)
+        ]
         results: dict[int, ToolResult] = {}
         handed_on: list[Modifier] = []
         sets: dict[int, frozenset[Part]] = {}
@@ -196,6 +200,8 @@ class _SerialCall:
     tool: Tool | None = None
     #: None: the call is invalid.
     arguments: Arguments | None = None
+    #: Whether it comes when the conversation has used its tool up.
+    used_up: bool = False
     input: Any = None
     shared: bool = False
     #: Whether it begins another lane, though it shares that.
@@ -226,6 +232,7 @@ async def run_one_by_one(
     approve: Callable[[ApprovalRequest], Any] | None = None,
     batch_id: str = "oracle",
     services: Services = NO_SERVICES,
+    denied: frozenset[int] = frozenset(),
 ) -> Sequential:
     """Run `calls` in call order, one at a time, and return what every schedule has to give.
 
@@ -237,19 +244,22 @@ async def run_one_by_one(
         approve: the approval check, or None.
         batch_id: the batch id that the tools see.
         services: what they are given beside what their owners have.
+        denied: the calls, by call_index, that come when the conversation has used their tools up.
 
     Checkpoint: as the tools do.
     """
-    return await _SerialRun(registry, lanes, approve, services).run(calls, state, batch_id, None)
+    return await _SerialRun(registry, lanes, approve, services, denied).run(calls, state, batch_id, None)
 
 
-def _looked_up(index: int, call: ToolCall, registry: Registry, placing: LanePlacing) -> _SerialCall:
+def _looked_up(index: int, call: ToolCall, registry: Registry, placing: LanePlacing, used_up: bool) -> _SerialCall:
     tool = registry.get(call.name)
     known = _SerialCall(index, call, tool, input=call.input)
     if tool is not None:
         known.stops = tool.may_stop(call.input)
         arguments = tool.decode(call.input)
-        if not isinstance(arguments, list):
+        if used_up:
+            known.used_up = True  # as an invalid call, it has no lane
+        elif not isinstance(arguments, list):
             known.arguments = arguments
             choice = placing.place(PolicyCall(index, call.name, call.input, tool))
             known.shared, known.opens = choice is not LaneChoice.ALONE, choice is LaneChoice.OPEN
@@ -304,6 +314,8 @@ async def _run(
     call: _SerialCall, state: State, plan: _SerialRun, batch_id: str, read_budget: int | None
 ) -> tuple[ToolResult, tuple[Modifier, ...]]:
     tool = call.tool
+    if call.used_up:
+        return call.result(Outcome.DENIED, None, "used up"), ()
     if tool is None or call.arguments is None or call.uncovered:
         return call.result(Outcome.INVALID, None, "invalid"), ()
     if call.disagreement is not None:

@@ -337,6 +337,12 @@ Action = (
 #: What a call of a pure tool may do.
 HARMLESS = (Sleep, Pause, ReadCell, ReadCells, ReadFile, SeeState, ChangeState, OverwriteState, BreakState, Refuse)
 
+#: What a call of a batch may do that runs beside another one.
+LEAVES_NOTHING = (Sleep, Pause, Say, Fail, TakePlace, Metered)
+
+#: What one of an idempotent tool may do besides: done twice, it leaves what it leaves when done once.
+_DONE_TWICE = (Say, WriteFile, SubBatch, TakePlace, Metered)
+
 #: What the call's tool says: its claims; that it is safe; nothing; its claims and safety as functions of the input; or
 #: its claims and what these look at.
 Promise = Literal["claims", "safe", "nothing", "by input", "after"]
@@ -392,6 +398,8 @@ class Scripted(Brief):
     approval_after: float | None = None
     #: Whether its tool is pure: it changes nothing but the state, and says nothing.
     pure: bool = False
+    #: Whether its tool says that a call may run once more after a crash.
+    idempotent: bool = False
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -445,6 +453,11 @@ class Scripted(Brief):
         return next((action for action in self.does if isinstance(action, UseTool)), None)
 
     @property
+    def is_of_a_script(self) -> bool:
+        """Whether it is a valid call of a tool that follows a script."""
+        return self.uses is None and self.invalid is None
+
+    @property
     def seconds(self) -> float:
         """How long it runs, in virtual seconds, if nothing cuts it short."""
         return sum(action.seconds for action in self.does if isinstance(action, Sleep | Shield | FailWhenCancelled))
@@ -468,8 +481,10 @@ class Scripted(Brief):
             raise DefinitionRefused("a scripted call that leaves something open", "an async call", "sync=True")
         if self.pure and not all(isinstance(action, HARMLESS) for action in self.does):
             raise DefinitionRefused("a scripted call of a pure tool", "actions that change nothing but the state", self)
-        fields = self.says, self.timeout, self.stops, self.interrupt, self.sync, self.pure
-        plain = fields == ("claims", None, False, "cancel", False, False)
+        if self.idempotent and not all(isinstance(action, (*HARMLESS, *_DONE_TWICE)) for action in self.does):
+            raise DefinitionRefused("a scripted call of an idempotent tool", "actions that may be done twice", self)
+        fields = self.says, self.timeout, self.stops, self.interrupt, self.sync, self.pure, self.idempotent
+        plain = fields == ("claims", None, False, "cancel", False, False, False)
         scripted = self.approval in ("rewrite", "wider", "narrow")
         if self.uses is not None and (scripted or not plain or len(self.does) != 1):
             raise DefinitionRefused("a scripted call of a workspace's tool", "one UseTool and nothing else", self)

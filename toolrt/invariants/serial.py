@@ -2,7 +2,8 @@
 
 Rules.
     1. Calls run in call order.  Each sees the state that all calls before it leave, and runs alone.
-    2. A call whose tool is not known, or whose input does not fit, is INVALID.
+    2. A call whose tool is not known, or whose input does not fit, is INVALID.  One that is valid and comes when the
+       conversation has used its tool up is DENIED.
     3. The approval check is asked when the call's turn comes, once.  What is no clear yes is DENIED.  So is a rewritten
        input that does not fit or touches more than the call may, or that would stop the batch where the call would not.
     4. A call may touch what its tool claims for its input and the state.  Where the tool says neither that nor that it
@@ -117,6 +118,7 @@ class SerialRun:
         timeout: seconds for tools that name none, or None.
         services: what tools are given beside what their owners have.
         tree: takes how each batch has ended, by its id: this one, and those inside.
+        denied: the outermost calls, by call_index, that come when the conversation has used their tools up.
     """
 
     registry: Registry
@@ -124,6 +126,7 @@ class SerialRun:
     timeout: float | None = None
     services: Services = NO_SERVICES
     tree: dict[str, SerialEnding] = attrs.field(factory=dict, eq=False, repr=False)
+    denied: frozenset[int] = frozenset()
 
     async def run(
         self,
@@ -215,6 +218,8 @@ class _SerialTurn:
         arguments: Any = tool.decode(call.input)
         if isinstance(arguments, list):
             return self._ends(Outcome.INVALID, error="the input does not fit")
+        if self.outermost and self.index in self.plan.denied:
+            return self._ends(Outcome.DENIED, error="the conversation has used the tool up")
         may_touch = (EVERYTHING,) if self.outermost else self._claims(tool, call.input)
         for claim in may_touch:
             if not isinstance(claim, Rate) and not lies_within(claim, self.held):

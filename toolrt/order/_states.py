@@ -92,7 +92,7 @@ class CallState(enum.Enum):
     UNAPPROVED = "unapproved", _QUEUED, _TICKETS
     #: It waits for its tickets.
     WAITING = "waiting", _QUEUED, _TICKETS
-    #: Only a slot is missing.
+    #: Only a slot is missing, or a rate or a limit that batches share keeps it back; it holds no slot meanwhile.
     READY = "ready", _QUEUED, _TICKETS
     #: It has a slot, and its task is about to take its first step.
     SPAWNED = "spawned", _QUEUED, _SLOT

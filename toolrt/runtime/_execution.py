@@ -225,8 +225,10 @@ def _tell_start(run: ExecutionHost, lane: LaneRecord, call: CallRecord, seconds:
     if observer.records and may_go_stale(tool, lane.shared):
         # Nothing is decided by it: the answer at this instant depends on the schedule.
         run.questions.stale_claims(lane, call, refused=False)
-    started = CallStarted(call.batch_id, call.call_index, lane.index, probe.in_thread(tool), seconds, tool.interrupt)
-    observer.tell(started, run.telemetry)
+    journal = call.siblings.journal
+    replayed = (journal is not None and journal.stands_in(call)) or None
+    about = lane.index, probe.in_thread(tool), seconds, tool.interrupt, replayed, tool.idempotent or None
+    observer.tell(CallStarted(call.batch_id, call.call_index, *about), run.telemetry)
 
 
 async def _execute_guarded(

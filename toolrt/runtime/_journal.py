@@ -272,6 +272,10 @@ class BatchJournal:
         if self._instead.pop(call.call_index, None) is None and not self._kept_of(call).returns:
             self._shared.notes.append(["unstart", list(self._place_of(call))])
 
+    def stands_in(self, call: CallRecord) -> bool:
+        """Whether something stands for the call's tool: `function_of` gives that."""
+        return call.call_index in self._instead or bool(self._kept_of(call).returns)
+
     def function_of(self, call: CallRecord) -> Callable[..., Any]:
         """What is called: the call's tool, or what stands for it."""
         instead = self._instead.pop(call.call_index, None)

@@ -738,7 +738,7 @@ class BatchRun:
             owner = self.settings.tables[0].of_owner(self.records.owner).name if self.machine.admission.owned else None
             limits = None if self.machine.limits is None else self.machine.limits.to_json()
             about = settings.limit, parent, bare_state(self.state), gives_up(settings.policy), slots, owner, limits
-            observer.tell(BatchOpened(self.batch_id, policy, *about), self.telemetry)
+            observer.tell(BatchOpened(self.batch_id, policy, *about, self.deadline), self.telemetry)
         if self.lease is not None and self.lease.is_cancelled:
             self.lease.cancel("was cancelled")
 

@@ -182,7 +182,7 @@ def shipped_examples(draw: st.DrawFn, /, **options: Any) -> Example:
     Args:
         options: of `tool_mixes`, such as `lanes` and `slots`.
     """
-    return draw(tool_mixes(cancel=True, **options) | tool_mixes(**options)), draw(schedules())
+    return draw(tool_mixes(cancel=True, crash=True, **options) | tool_mixes(**options)), draw(schedules())
 
 
 class _Enough(BaseException):

@@ -24,7 +24,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.invariants import Mix
 from toolrt.invariants.script import Scripted
 from toolrt.order import LanePolicy, SlotPolicy, checked_lanes, checked_slots
-from toolrt.testing._strategies_calls import IDLE, calls_of, lasting, one_of
+from toolrt.testing._strategies_calls import IDLE, calls_of, can_be_beside, lasting, one_of
 from toolrt.testing._strategies_meetings import COUNT, meeting
 from toolrt.testing._strategies_shapes import draw_number, features_off, swarm
 
@@ -68,6 +68,12 @@ _LOW_LIMIT = (10, 2, 1, 3, 2, 2)
 _DELAY = (0.0, 1.0, 2.0)
 _CANCEL = (1.0, 0.25, 2.0, 1.25, 1.0, 3.25, 0.0)
 _RARELY = (False, False, False, True)
+_SELDOM = (False,) * 7 + (True,)
+_DEADLINE = (1.25, 0.25, 2.0, 0.5, 3.25, 1.0)
+_CRASH = (1.25, 0.0, 0.25, 1.0, 2.25, 0.5, 1.0)
+
+#: How many calls the other batch has at most.
+_BESIDE_MOST = 2
 
 #: How many calls a mix has at most that is no crowd.
 _FEW = 4
@@ -110,6 +116,7 @@ def tool_mixes(
     shared: bool = True,
     streaming: bool = True,
     cancel: bool = False,
+    crash: bool = False,
     readers: Sequence[str] = ("eager", "slow", "none"),
 ) -> Mix:
     """Batches of scripted calls.
@@ -131,9 +138,11 @@ def tool_mixes(
         invalid: calls name unknown tools, or their input does not fit.
         sub_batches: some batches have calls that open sub-batches, and so on.
         limits: batches with a limit of 1, 2 or 3; or a number: all batches with that limit.
-        shared: batches with limits that they may share with others, and calls that start at a rate.
+        shared: batches with limits that they may share with others, and calls that start at a rate; beside some of them
+            runs another batch.
         streaming: batches whose calls come one after the other.
-        cancel: batches that are cancelled, from inside or outside; in some one call alone is.
+        cancel: batches that are cancelled, from inside or outside, or by their deadline; in some one call alone is.
+        crash: in place of that the process of some batches crashes, and another one goes on with them.
         readers: who reads the updates: "eager", "slow", "none".
     """
     policies = _several("lanes", lanes)
@@ -173,7 +182,16 @@ def tool_mixes(
     limit = 10 if isinstance(limits, bool) else limits
     if limits is True and "limit" in has:
         limit = one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT)
-    cancel_after = one_of(draw, _CANCEL) if cancel else None
+    beside: tuple[Scripted, ...] = ()
+    if shared and "beside" in has:
+        beside = tuple(call for call in drawn if can_be_beside(call, drawn))[:_BESIDE_MOST]
+    crash_after = deadline = cancel_after = None
+    if crash and one_of(draw, _SELDOM) and not any(call.uses is not None or call.thread for call in drawn):
+        crash_after, beside = one_of(draw, _CRASH), ()
+    elif cancel and one_of(draw, _RARELY):
+        deadline = one_of(draw, _DEADLINE)
+    elif cancel:
+        cancel_after = one_of(draw, _CANCEL)
     alone = cancel_after is not None and drawn and one_of(draw, _RARELY)
     return Mix(
         drawn,
@@ -182,11 +200,15 @@ def tool_mixes(
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
         cancel_after=cancel_after,
         cancel_call=one_of(draw, range(len(drawn))) if alone else None,
-        cancel_outside=one_of(draw, _RARELY) if cancel else False,
+        cancel_outside=one_of(draw, _RARELY) if cancel_after is not None else False,
+        deadline=deadline,
+        crash_after=crash_after,
         reader=one_of(draw, tuple(readers)),
         files={"f": "start "} if files else {},
         state={"x": "0"} if state else {},
         slots=one_of(draw, choosers),
         shared=one_of(draw, _SHARED) if shared and "shared limit" in has else None,
         shared_evens=one_of(draw, _SHARED) if shared and "limit of evens" in has else None,
+        uses_evens=one_of(draw, _SHARED) if shared and "uses of evens" in has else None,
+        beside=beside,
     )

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from toolrt.invariants import script
 from toolrt.invariants.script import Action, Scripted
 
-__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "calls_of", "lasting", "one_of"]
+__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "calls_of", "can_be_beside", "lasting", "one_of"]
 
 #: How many of twenty mixes have each feature of calls.
 FEATURES: Mapping[str, int] = {
@@ -133,6 +133,18 @@ class _Digits:
     def __call__(self, options: Sequence[Any]) -> Any:
         self._left, place = divmod(self._left, len(options))
         return options[place]
+
+
+def can_be_beside(call: Scripted, others: Sequence[Scripted]) -> bool:
+    """Whether a call may be in a batch beside the one of the `others`.
+
+    It leaves nothing behind, all say what they touch, and none gives a rate or a resource with places another number.
+    """
+    family = [each for one in others for each in one.family]
+    counted = {claim for each in family for claim in each.claims if claim.slots}
+    agree = len(counted) == len({claim.resource for claim in counted})
+    says = agree and not call.thread and all(each.says != "nothing" for each in family)
+    return says and all(isinstance(action, script.LEAVES_NOTHING) for action in call.does)
 
 
 def one_of(draw: Draw, options: Sequence[Any]) -> Any:

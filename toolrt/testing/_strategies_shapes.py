@@ -47,6 +47,8 @@ _OF_BATCHES: Mapping[str, int] = {
     "delays": 8,
     "shared limit": 1,
     "limit of evens": 1,
+    "uses of evens": 1,
+    "beside": 1,
 }
 
 #: The families of actions that claim what they touch.
@@ -145,7 +147,8 @@ def _share(swarm: _Swarm) -> None:
     """Calls that wait for places, rates and limits that batches may share, and last differently."""
     swarm.features |= {"safe"}
     swarm.features -= {"sub-batches", "approvals", "exclusive", "invalid", "pure", "timeouts"}
-    limits = swarm.chance.choice((("shared limit",), ("limit of evens",), ("shared limit", "limit of evens"), (), ()))
+    some = ("shared limit", "beside"), ("limit of evens",), ("shared limit", "limit of evens"), ("uses of evens",)
+    limits = swarm.chance.choice((*some, (), ()))
     swarm.has = swarm.has - {"crowd", "many names", "limit"} | {"several", *limits}
     swarm.doing = swarm.chance.sample(("places", "rates", "say"), 2)
     swarm.places = swarm.chance.choice(((1,), (1,), (2,), (2, 2, None), (2, 2, 3)))
@@ -156,6 +159,7 @@ def _share(swarm: _Swarm) -> None:
         swarm.has = swarm.has - {"delays"} | {"one name"}
         swarm.first, swarm.places = swarm.chance.choice(("places", "rates")), swarm.chance.choice(((1,), (2,)))
         swarm.doing = [swarm.first]
+        swarm.has |= set(swarm.chance.choice(((), ("beside",))))
 
 
 def _meet(swarm: _Swarm) -> None:

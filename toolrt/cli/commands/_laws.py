@@ -75,7 +75,7 @@ def laws(
     calls: Annotated[Whole | None, Parameter(help="With dpor: batches of 1 to so many calls, 2 unless given.")] = None,
     dimensions: Annotated[
         str | None,
-        Parameter(help="With dpor: how each batch is run besides: cancels, timeouts, streams, stops."),
+        Parameter(help="With dpor: how each batch is run besides: cancels, timeouts, streams, stops, crashes."),
     ] = None,
     jobs: Annotated[Whole, Parameter(help="With dpor or --generated: how many processes share the work.")] = 1,
     cluster: Cluster = None,

@@ -80,6 +80,8 @@ def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[MixEndin
         "an eager reader": mix.reader != "eager",
         "no cancel from inside": mix.cancel_after is not None
         and (not mix.cancel_outside or mix.cancel_call is not None),
+        "no deadline, no crash and no other batch": bool(mix.deadline or mix.beside) or mix.crash_after is not None,
+        "no uses of a conversation": mix.uses_evens is not None,
         "no approvals": mix.approves,
         "no sub-batches": any(call.sub_batches for call in calls),
         "no tools of a workspace": any(call.uses is not None for call in calls),

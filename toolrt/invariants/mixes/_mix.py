@@ -6,6 +6,7 @@ notes what the laws need besides the events: what the oracle gives, and what the
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -16,15 +17,16 @@ import trio
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, InternalError, PolicyRefused
+from toolrt.invariants.mixes._crash import until_crash
 from toolrt.invariants.mixes._twin import TwinDisk
 from toolrt.invariants.mixes._world import World
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.invariants.predicates._check import check
 from toolrt.invariants.predicates._equality import trace_digest
 from toolrt.invariants.predicates._law import Predicate, Violation
-from toolrt.invariants.script import Brief, Scripted
+from toolrt.invariants.script import LEAVES_NOTHING, Brief, Scripted
 from toolrt.invariants.serial import SerialRun
-from toolrt.model import Observer, State
+from toolrt.model import BatchOutcome, Observer, State
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     LANE_POLICIES,
@@ -39,6 +41,7 @@ from toolrt.order import (
     promises_serial,
 )
 from toolrt.runtime import Batch, Runtime
+from toolrt.store import Journal, MemoryRecords
 
 __all__ = ["Mix", "MixCheck", "MixEnding", "judged", "simulate"]
 
@@ -116,6 +119,17 @@ def _is_place(value: Any) -> bool:
 
 def _is_a_count(value: Any) -> bool:
     return _is_place(value) and value >= 1
+
+
+def _disagree(calls: Iterable[Scripted]) -> bool:
+    """Say whether two of the calls, or of those inside, give a rate or a resource two numbers."""
+    claims = [claim for call in calls for one in call.family for claim in one.claims if claim.slots is not None]
+    return len(set(claims)) > len({claim.resource for claim in claims})
+
+
+_IS_A_COUNT_OR_NONE = _must_be(
+    "a number of calls, 1 or more, or None", lambda value: value is None or _is_a_count(value)
+)
 
 
 def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
@@ -196,21 +210,50 @@ class Mix(Brief):
     )
 
     #: How many calls run at once by a limit that batches may share, 1 or more; None is no such limit.
-    shared: int | None = attrs.field(
-        default=None,
-        validator=_must_be("a number of calls, 1 or more, or None", lambda value: value is None or _is_a_count(value)),
-    )
+    shared: int | None = attrs.field(default=None, validator=_IS_A_COUNT_OR_NONE)
     #: The same for the calls at even places together.
-    shared_evens: int | None = attrs.field(
+    shared_evens: int | None = attrs.field(default=None, validator=_IS_A_COUNT_OR_NONE)
+
+    #: How many calls those of the calls at even places may be, in one conversation, 1 or more; None is any number.
+    uses_evens: int | None = attrs.field(default=None, validator=_IS_A_COUNT_OR_NONE)
+    #: Calls of another batch that runs beside it: of the same runtime, so it shares its limits, rates and claims.  They
+    #: leave nothing behind.
+    beside: tuple[Scripted, ...] = attrs.field(default=(), converter=_calls)
+    #: Seconds from when the batch begins until it is cancelled by its deadline, above 0, or None.
+    deadline: float | None = attrs.field(
         default=None,
-        validator=_must_be("a number of calls, 1 or more, or None", lambda value: value is None or _is_a_count(value)),
+        validator=_must_be(
+            "virtual seconds, above 0, or None", lambda value: value is None or (_are_seconds(value) and value > 0)
+        ),
+    )
+    #: Virtual seconds after which its process crashes, and another one goes on with the batch; None: it does not crash,
+    #: and has no journal.
+    crash_after: float | None = attrs.field(
+        default=None,
+        validator=_must_be("virtual seconds, 0 or more, or None", lambda value: value is None or _are_seconds(value)),
     )
 
     def __attrs_post_init__(self) -> None:
+        self._check_together()
         if not isinstance(self.lanes, str):
             # Refuses a policy that fails, or that keeps state between batches.
             world = self._world()
             partition(world.calls(), world.registry(), State(self.state), self.lanes)
+
+    def _check_together(self) -> None:
+        """Refuse fields that do not go together."""
+        left = [action for call in self.beside for action in call.does if not isinstance(action, LEAVES_NOTHING)]
+        if left:
+            raise DefinitionRefused("Mix(beside)", "calls that leave nothing behind", left[0])
+        if self.beside and _disagree((*self.calls, *self.beside)):
+            # Which batch says its number first is the schedule's choice.
+            raise DefinitionRefused("Mix(beside)", "one number for each rate and each resource with places", self)
+        if self.crash_after is None:
+            return
+        if self.cancel_after is not None or self.deadline is not None or self.beside:
+            raise DefinitionRefused("Mix(crash_after)", "no cancel, no deadline and no other batch", self)
+        if any(call.uses is not None or call.thread for call in self.calls):
+            raise DefinitionRefused("Mix(crash_after)", "no tool of a workspace, and no thread", self)
 
     @property
     def lane_policy(self) -> LanePolicy:
@@ -231,7 +274,7 @@ class Mix(Brief):
     @property
     def exact(self) -> bool:
         """Whether every schedule must give the oracle's results; with a cancel, only what had finished."""
-        return self.cancel_after is None
+        return self.cancel_after is None and self.deadline is None
 
     @property
     def has_oracle(self) -> bool:
@@ -300,38 +343,68 @@ class Mix(Brief):
             telemetry: receives what the runtime does.
         """
 
-        async def run() -> MixEnding:
-            world = self._world()
+        def runtime(world: World, records: MemoryRecords | None) -> Runtime:
             approve = world.approve if self.approves else None
             registry, policy, limit = world.registry(), self.lane_policy, self.limit
             options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots, "limits": self._limits()}
-            runtime = Runtime(registry, policy, limit, approve, **options)
-            batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
-            read_to_the_end = False
+            journal = None if records is None else Journal(records)
+            return Runtime(registry, policy, limit, approve, journal=journal, **options)
+
+        async def process(world: World, records: MemoryRecords | None) -> MixEnding:
+            runs = runtime(world, records)
+            batch = runs.open_batch(State(self.state), batch_id=_BATCH, deadline=self.deadline)
+            if not self.beside:
+                return await alone(world, batch)
+            async with trio.open_nursery() as both:
+                both.start_soon(functools.partial(runs.run, world.calls_beside(), batch_id="beside"))
+                found = await alone(world, batch)
+            return found
+
+        async def alone(world: World, batch: Batch) -> MixEnding:
+            read_to_the_end, scope = False, trio.CancelScope()
             async with trio.open_nursery() as nursery:
-                with trio.CancelScope() as scope:
+                with scope:
                     if self.cancel_after is not None:
                         nursery.start_soon(_cancel, batch, scope, self)
                     read_to_the_end = await self._run(batch, world)
                 nursery.cancel_scope.cancel()
-            return ending(world, batch, read_to_the_end)
+            return ending(world, batch.outcome, read_to_the_end)
+
+        async def run() -> MixEnding:
+            world = self._world()
+            if self.crash_after is None:
+                return await process(world, None)
+            records = MemoryRecords()
+            found = await until_crash(
+                lambda: process(world, records), self.crash_after, lambda: (world.after_crash(), records.copy())
+            )
+            if isinstance(found, MixEnding):
+                return found
+            world, records = found.left
+            if records.read(_BATCH) is None:
+                return await process(world, records)
+            return ending(world, await runtime(world, records).resume(_BATCH), False)
 
         return run
 
     def _limits(self) -> Limits | None:
         """The limits that its batch may share with others."""
-        if self.shared is None and self.shared_evens is None:
-            return None
-        evens = tuple(f"tool{index}" for index in range(0, len(self.calls), 2))
-        tools: dict[str | tuple[str, ...], int] = {}
-        if evens and self.shared_evens is not None:
-            tools[evens] = self.shared_evens
-        return Limits(self.shared, tools=tools)
+        evens: str | tuple[str, ...] = tuple(f"tool{index}" for index in range(0, len(self.calls), 2))
+        tools, uses = (
+            {} if not evens or number is None else {evens: number} for number in (self.shared_evens, self.uses_evens)
+        )
+        return Limits(self.shared, tools=tools, uses=uses) if self.shared is not None or tools or uses else None
+
+    @property
+    def denied(self) -> frozenset[int]:
+        """The places of the calls that are denied because the conversation has used their tools up."""
+        counted = [index for index, call in enumerate(self.calls) if index % 2 == 0 and call.is_of_a_script]
+        return frozenset() if self.uses_evens is None else frozenset(counted[self.uses_evens :])
 
     def _world(self, remembers: bool = False) -> World:
         """A world for one execution; if it `remembers`, with all versions of what is on the disk."""
         twin = TwinDisk(self.disk, remembers) if any(call.uses is not None for call in self.calls) else None
-        return World(self.calls, self.files, twin)
+        return World(self.calls, self.files, twin, self.beside)
 
     async def _run(self, batch: Batch, world: World) -> bool:
         """Run the batch, and say whether it was read to its end."""
@@ -382,14 +455,15 @@ class Mix(Brief):
     def _one_by_one(self, policy: LanePolicy) -> dict[str, Any]:
         async def run(world: World, approve: Any) -> dict[str, Any]:
             registry, state = world.registry(), State(self.state)
-            found = await run_one_by_one(world.calls(), registry, state, lanes=policy, approve=approve, batch_id=_BATCH)
+            plan: dict[str, Any] = {"lanes": policy, "approve": approve, "batch_id": _BATCH, "denied": self.denied}
+            found = await run_one_by_one(world.calls(), registry, state, **plan)
             return {"sets": [parts_json(parts) for parts in found.sets], "stale": list(found.stale), **_told(found)}
 
         return self._told_by(run)
 
     def _serially(self) -> dict[str, Any]:
         async def run(world: World, approve: Any) -> dict[str, Any]:
-            plan = SerialRun(world.registry(), approve)
+            plan = SerialRun(world.registry(), approve, denied=self.denied)
             found = await plan.run(world.calls(), State(self.state), batch_id=_BATCH)
             tree = {name: {"alone": list(one.alone), **_told(one)} for name, one in plan.tree.items()}
             return {"sets": [sorted(map(list, parts)) for parts in found.sets], "tree": tree, **_told(found)}
@@ -456,9 +530,9 @@ def _told(found: Any) -> dict[str, Any]:
 _oracles: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
 
 
-def ending(world: World, batch: Batch, read_to_the_end: bool) -> MixEnding:
-    """How the `batch`, which is over, has left its `world`."""
-    outcomes = tuple(result.outcome.value for result in batch.outcome.results)
+def ending(world: World, outcome: BatchOutcome, read_to_the_end: bool) -> MixEnding:
+    """How a batch that is over with this `outcome` has left its `world`."""
+    outcomes = tuple(result.outcome.value for result in outcome.results)
     twin = world.twin
     files, left = (world.files, 0) if twin is None else ({**world.files, **twin.files}, twin.claims_left)
     return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left, world.running)

@@ -17,7 +17,7 @@ import trio
 from toolrt import probe
 from toolrt.events import FileRead, MutationBegan, MutationEnded, ToolEffect, observer
 from toolrt.invariants.mixes._twin import TwinDisk
-from toolrt.invariants.predicates._failure import RETURNS, SHIELD
+from toolrt.invariants.predicates._story import RETURNS, SHIELD
 from toolrt.invariants.script import (
     POINTED_AT,
     Action,
@@ -50,6 +50,7 @@ from toolrt.model import (
     WRITE,
     Allow,
     BatchOutcome,
+    Change,
     Claim,
     Modifier,
     Progress,
@@ -79,6 +80,9 @@ _LeftOpen = tuple[str, str | None]
 #: What a rewritten input asks for that claims more than the call holds.
 _WIDER = "wider"
 
+#: What the names of the tools of the other batch have before their place.
+_BESIDE = "beside"
+
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
 
 
@@ -106,6 +110,7 @@ class World:
         calls: the scripts, by call_index.
         files: what the files hold at first; a file that is not there is empty.
         twin: the disk on which some of the calls use tools of a workspace.
+        beside: the scripts of another batch.
     """
 
     def __init__(
@@ -113,8 +118,10 @@ class World:
         calls: Sequence[Scripted],
         files: Mapping[str, str],
         twin: TwinDisk | None = None,
+        beside: Sequence[Scripted] = (),
     ) -> None:
         self._calls = calls
+        self._calls_beside = beside
         self.twin = twin
         #: What every file holds.
         self.files: dict[str, str] = dict(files)
@@ -133,15 +140,26 @@ class World:
         #: Every script by its tool's name, those of sub-batches too.
         self._by_name: dict[str, Scripted] = {}
 
+    def after_crash(self) -> World:
+        """The same for the process that starts after a crash now: files and cells are as they are."""
+        world = World(self._calls, self.files)
+        world._cells.update(self._cells)
+        return world
+
     # Tools and calls
 
     def registry(self) -> Registry:
         """One tool for each call, those of sub-batches too, and those of the workspace."""
-        return Registry([*self._tools("", self._calls), *(() if self.twin is None else self.twin.tools)])
+        scripted = *self._tools("", self._calls), *self._tools(_BESIDE, self._calls_beside)
+        return Registry([*scripted, *(() if self.twin is None else self.twin.tools)])
 
     def calls(self) -> list[ToolCall]:
         """The calls of the batch."""
         return _calls("", self._calls)
+
+    def calls_beside(self) -> list[ToolCall]:
+        """The calls of the other batch."""
+        return _calls(_BESIDE, self._calls_beside)
 
     def _tools(self, prefix: str, calls: Sequence[Scripted]) -> Iterator[Tool]:
         for index, call in enumerate(calls):
@@ -288,6 +306,7 @@ class World:
             interrupt=call.interrupt,
             schema=None,
             pure=call.pure,
+            idempotent=call.idempotent,
         )
 
     def vouch(self) -> None:
@@ -343,13 +362,13 @@ class World:
         elif isinstance(action, SeeState):
             seen.append(ctx.state.get(action.key))
         elif isinstance(action, ChangeState):
-            modifiers.append(_adding(action))
+            modifiers.append(Change.call(_add, action.key, action.text))
         elif isinstance(action, OverwriteState) and action.unless_there:
             seen.append(action.key in ctx.state)
             if not seen[-1]:
-                modifiers.append(_setting(action.key, action.text))
+                modifiers.append(Change.call(_set, action.key, action.text))
         elif isinstance(action, OverwriteState):
-            modifiers.append(_setting(action.key, ctx.state.get(action.key, "") + action.text))
+            modifiers.append(Change.call(_set, action.key, ctx.state.get(action.key, "") + action.text))
         elif isinstance(action, BreakState):
             modifiers.append(_breaking)
         elif isinstance(action, Fail):
@@ -491,20 +510,14 @@ def _output(call: Scripted, seen: list[Any], modifiers: list[Modifier]) -> ToolO
     return ToolOutput(seen, tuple(modifiers), refusal)
 
 
-def _adding(action: ChangeState) -> Modifier:
-    def add(state: State) -> State:
-        probe.vouch()
-        return state.set(action.key, state.get(action.key, "") + action.text)
-
-    return add
+def _add(state: State, key: str, text: str) -> State:
+    probe.vouch()
+    return state.set(key, state.get(key, "") + text)
 
 
-def _setting(key: str, text: str) -> Modifier:
-    def set_it(state: State) -> State:
-        probe.vouch()
-        return state.set(key, text)
-
-    return set_it
+def _set(state: State, key: str, text: str) -> State:
+    probe.vouch()
+    return state.set(key, text)
 
 
 def _breaking(state: State) -> State:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.mutants._of_crashes import CRASHES
 from toolrt.invariants.mutants._of_order import ORDER
 from toolrt.invariants.mutants._of_runtime import RUNTIME
 from toolrt.invariants.mutants._of_state import STATE
@@ -24,7 +25,7 @@ from toolrt.invariants.mutants._of_sub_batches import SUB_BATCHES
 
 __all__ = ["MUTANTS", "Mutant", "patched"]
 
-#: Every mutant of ours, by name: in the order of the laws, then those of sub-batches.
+#: Every mutant of ours, by name: in the order of the laws, then those of sub-batches and of crashes.
 MUTANTS: Mapping[str, Mutant] = MappingProxyType(
-    {mutant.name: mutant for mutant in (*ORDER, *RUNTIME, *STATE, *SUB_BATCHES)}
+    {mutant.name: mutant for mutant in (*ORDER, *RUNTIME, *STATE, *SUB_BATCHES, *CRASHES)}
 )

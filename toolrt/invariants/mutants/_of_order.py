@@ -260,6 +260,26 @@ def _no_note(note: Function, self: Rates, rates: Iterable[Any], now: float) -> N
     """No start is noted, so a rate keeps nothing back."""
 
 
+@_declared.instead("limits are a batch's own", "no_needless_wait", Machine, "__init__").on(
+    Mix([Scripted([Sleep(1)], says="safe")], shared=1, beside=[Scripted([Sleep(1)], says="safe")])
+)
+def _own_limits(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
+    """Each batch counts its own calls against a limit that batches share."""
+    init(self, *args, **kwargs)
+    if self.limits is not None:
+        own: Any = {"tools": self.limits.tools, "uses": self.limits.uses}
+        self.limits = Limits(self.limits.limit, **own)
+
+
+@_declared.instead("rates are a batch's own", "no_needless_wait", Machine, "__init__").on(
+    Mix([Scripted([Metered("a", 1.0)])], beside=[Scripted([Metered("a", 1.0)])])
+)
+def _own_rates(init: Function, self: Machine, *args: Any, **kwargs: Any) -> None:
+    """Each batch knows of its own starts alone."""
+    init(self, *args, **kwargs)
+    self.rates = Rates()
+
+
 @_declared.instead("slots to the last", "no_needless_wait", _machine, "heappop").on(
     Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=1)
 )
@@ -269,6 +289,13 @@ def _highest_first(heappop: Function, heap: list[int]) -> int:
 
 
 # Law 7
+
+
+@_declared.instead("uses are not counted", "same_as_oracle", Limits, "use").on(
+    Mix([Scripted(says="safe")] * 3, uses_evens=1)
+)
+def _used_again(use: Function, self: Limits, owner: Any, name: str) -> None:
+    """A conversation may call a tool as often as it likes."""
 
 
 @_declared.instead("stale state", "same_as_oracle", ToolContext, "__init__").on(

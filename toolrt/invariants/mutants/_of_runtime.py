@@ -203,6 +203,13 @@ def _lets_calls_run(interrupt: Function, self: BatchRun, call: CallRecord) -> No
     """A cancel of one call is heard only by calls that have not started."""
 
 
+@_declared.instead("a deadline never comes", "cancel_truthful", BatchRun, "_expire").on(
+    Mix([Scripted([Sleep(2)], says="safe")], deadline=1.25)
+)
+async def _no_deadline(expire: Function, self: BatchRun) -> None:
+    """A batch runs on when its deadline has passed."""
+
+
 # Law 11
 
 

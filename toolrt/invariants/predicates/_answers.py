@@ -23,8 +23,13 @@ _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 @told(1, "answered_once", "Every call is answered once.")
 def answered_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """From `submit()` on, each call gets exactly one result, in its own slot; approval is asked for once."""
+    """From `submit()` on, each call gets exactly one result, in its own slot; approval is asked for once.
+
+    Where the batch's process crashes, this holds of both processes together: what started is in the batch that goes on,
+    what was handed out stays, and no tool that may not do so does once more what it did.
+    """
     for batch in story.batches:
+        yield from _across_the_crash(batch)
         yield from _settled_once(batch)
         if batch.left is not None and "results" in batch.left.fields:
             yield from _answers_of(batch, batch.left)
@@ -55,6 +60,26 @@ def _settled_once(batch: BatchStory) -> Iterator[Breach]:
         if call.submitted is None and call.settled:
             event = call.settled[0]
             yield call.breach("expected no answer for a call that was never submitted", event)
+
+
+def _across_the_crash(batch: BatchStory) -> Iterator[Breach]:
+    for before in () if batch.earlier is None else batch.earlier.calls.values():
+        call = batch.calls.get(before.index)
+        if call is None or call.submitted is None:
+            if before.started is not None or before.result_delivered:
+                text = "it had started when the process crashed: expected it in the batch that goes on"
+                yield Breach(text, batch.id, before.index, None if batch.opened is None else batch.opened.seq)
+            continue
+        last = call.settled[-1] if call.settled else None
+        for event in before.result_delivered if last is not None else ():
+            if event.fields["outcome"] != call.outcome:
+                text = f"delivered as {event.fields['outcome']} before the crash, then {call.outcome}"
+                yield call.breach(text, last)
+        if call.replayed and not call.was_caught:
+            yield call.breach("answered as before the crash, and it could not have started then", call.started)
+        may_again = call.started is not None and call.started.fields.get("idempotent")
+        if before.effects and call.effects and not may_again:
+            yield call.breach("it took effect before the crash: expected it not to run again", call.effects[0])
 
 
 def _answers_of(batch: BatchStory, left: TraceEvent) -> Iterator[Breach]:

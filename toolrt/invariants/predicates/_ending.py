@@ -39,12 +39,15 @@ def nothing_left(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 
 @told(13, "batch_ends", "The batch ends.")
 def batch_ends(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """No deadlock for any mix of claims, no starvation; what the serial run answers is answered, in every batch."""
+    """No deadlock for any mix of claims, no starvation; what the serial run answers is answered, in every batch.
+
+    A batch whose process crashes ends in the next one.
+    """
     ended = str(trace.notes.get("error") or trace.meta.get("ended", ""))
     if ended in ("Deadlock", "StepLimit"):
         yield Breach(f"expected the execution to end by itself, it ended by {ended}")
     for batch in story.batches:
-        if batch.opened is not None and batch.left is None:
+        if batch.opened is not None and batch.left is None and batch.crashed is None:
             waiting = [call.index for call in batch.calls.values() if not call.settled]
             text = f"expected the batch to be left; calls without a result: {waiting or 'none'}"
             yield batch.breach(text, batch.opened)

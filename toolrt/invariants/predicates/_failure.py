@@ -22,22 +22,22 @@ from toolrt.events import (
     ToolEffect,
 )
 from toolrt.invariants.predicates._law import told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
+from toolrt.invariants.predicates._story import NEVER, RETURNS, SHIELD, BatchStory, Breach, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["RETURNS", "SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
-
-#: The `tool.effect` by which a tool says that it goes on although it was asked to end.
-SHIELD = "shield"
-
-#: The `tool.effect` by which a tool says that its next act is to return, or to raise an error of its own.
-RETURNS = "returns"
 
 #: A failure of these kinds stops the batch, if the call's tool says so.
 _STOPPING = ("error", "invalid", "denied", "timed_out")
 
 #: What only a cancel, or a stop, may do to a call.
 _CUT = ("interrupted", "not_started")
+
+#: What is said of a call that no tool has run for.
+_DID_NOTHING = ("not_started", "denied", "invalid")
+
+#: Seconds by which two sums of the same times may differ.
+_SLACK = 1e-9
 
 #: How the error of a call begins that a cancel interrupted; after Ctrl-C or an exit it begins otherwise.
 _CUT_SHORT = "interrupted while it ran"
@@ -52,7 +52,7 @@ def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     for batch in story.batches:
         if batch.cancelled is None:
             for call, outcome in batch.outcomes():
-                if outcome in _CUT and call.cancelled is None:
+                if outcome in _CUT and not call.is_cut:
                     text = f"the batch was not cancelled, expected the call to go its way, got {outcome}"
                     yield call.breach(text, call.settled[-1])
         for event in batch.stopped:
@@ -66,7 +66,7 @@ def _stop(batch: BatchStory, event: TraceEvent) -> Iterator[Breach]:
     if stopper is None:
         yield Breach("stopped by a call that was never submitted", batch.id, event.fields["by"], event.seq)
         return
-    if stopper.outcome not in (*_STOPPING, "skipped"):
+    if stopper.outcome not in (*_STOPPING, "skipped") and not stopper.is_cut:
         yield stopper.breach(f"stopped by a call that did not fail: {stopper.outcome}", event)
     if stopper.ticket is not None and not stopper.stops:
         yield stopper.breach("stopped by a call whose tool does not ask for it", event)
@@ -100,8 +100,14 @@ def _skip(batch: BatchStory, call: CallStory, outcome: str) -> Iterator[Breach]:
 
 @told(10, "cancel_truthful", "Cancel is prompt and truthful.")
 def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
-    """Finished results are kept, nothing starts after it, nothing runs once the batch is left."""
+    """Finished results are kept, nothing starts after it, nothing runs once the batch is left.
+
+    A batch's deadline is a cancel that comes at its instant.  A crash is a cancel of its process: in the next one no
+    call that had an effect is said not to have run.
+    """
     for batch in story.batches:
+        if story.virtual:
+            yield from _at_the_deadline(batch)
         for call, outcome in batch.outcomes():
             last = call.settled[-1]
             if outcome == "interrupted" and call.started is None:
@@ -114,8 +120,10 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             if outcome == "interrupted" and _may_finish(call) and str(last.fields.get("error")).startswith(_CUT_SHORT):
                 text = "interrupted, although its tool asks to finish; expected the cancel to wait for it"
                 yield call.breach(text, last)
-            if outcome == "not_started" and call.started is not None:
+            if outcome == "not_started" and call.started is not None and not call.replayed:
                 yield call.breach("said not to have started, and it had", last)
+            if outcome in _DID_NOTHING and call.before is not None and call.before.effects:
+                yield call.breach(f"{outcome}, and before the crash it took effect", last)
         if batch.cancelled is not None:
             yield from _after_cancel(batch, batch.cancelled, story.virtual)
             if story.virtual:
@@ -128,6 +136,19 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
                     yield from _slow_to_end(call, call.cancelled)
         yield from _after_leaving(batch)
         yield from _after_cancel_around(batch, story.virtual)
+
+
+def _at_the_deadline(batch: BatchStory) -> Iterator[Breach]:
+    """The calls of a batch that has a deadline are over by then, or it is cancelled at that instant."""
+    deadline = None if batch.opened is None else batch.opened.fields.get("deadline")
+    if deadline is None or batch.opened is None or batch.crashed is not None:
+        return
+    due, cancelled = batch.opened.time + deadline, batch.cancelled
+    if cancelled is not None and "deadline" in str(cancelled.fields.get("reason")) and cancelled.time < due - _SLACK:
+        yield batch.breach(f"its deadline was at {due:g} s: expected no cancel before", cancelled)
+    for call in batch.calls.values() if cancelled is None or cancelled.time > due + _SLACK else ():
+        if call.over is None or call.over.time > due + _SLACK:
+            yield call.breach(f"expected the batch to be cancelled by its deadline at {due:g} s", call.over)
 
 
 def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
@@ -271,6 +292,8 @@ def timeout_own_time(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 def _timed_out(call: CallStory, settled: TraceEvent, slack: float) -> Iterator[Breach]:
     if call.started is None:
         yield call.breach("timed out, although it never started", settled)
+        return
+    if call.replayed:
         return
     timeout, ran = call.started.fields.get("timeout"), settled.time - call.started.time
     if "timeout" in call.started.fields and timeout is None:

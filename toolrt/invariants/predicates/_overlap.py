@@ -14,7 +14,7 @@ import attrs
 from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded, TicketTaken
 from toolrt.invariants.predicates._law import told
 from toolrt.invariants.predicates._serial import has_serial
-from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallStory, TraceStory
+from toolrt.invariants.predicates._story import CRASHED, NEVER, BatchStory, Breach, CallStory, TraceStory
 from toolrt.invariants.serial import conflict
 from toolrt.trace import Trace, TraceEvent
 
@@ -50,7 +50,9 @@ def same_file_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]
         yield from _in_order_of_places(batch)
     files: dict[str, _FileHistory] = {}
     for event in story.events:
-        if event.kind in _FILE_EVENTS:
+        if event.kind == CRASHED:
+            files.clear()  # what was being written may be whole or not
+        elif event.kind in _FILE_EVENTS:
             name = str(event.fields.get("file"))
             file = files.setdefault(name, _FileHistory())
             yield from _FILE_EVENTS[event.kind](name, file, event, story)
@@ -166,6 +168,8 @@ def _missed(story: TraceStory) -> Iterator[Breach]:
     later: dict[tuple[str, str], int] = {}
     found = []
     for event in reversed(story.events):
+        if event.kind == CRASHED:
+            later.clear()
         if event.kind not in _FILE_EVENTS:
             continue
         for batch, call in story.levels(event):

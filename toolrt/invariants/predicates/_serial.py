@@ -13,7 +13,8 @@ Rules.
 
 Limits.  Law 15 looks at batches of `by_claims`, and of lane policies of a user's own that do not give it up.  With a
 cancel it compares the results of finished calls.  Where a call is refused inside a sub-batch because its parent does
-not cover it, nothing is compared: in a lane of its own the parent covers everything.
+not cover it, nothing is compared: in a lane of its own the parent covers everything; nor where a call that opened a
+batch has its answer from before a crash.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _compared(
         return None
     serial: Mapping[str, Any] = trace.notes["serial"]
     batch = next((batch for batch in story.batches if batch.left is not None and batch.parent is None), None)
-    if batch is None or batch.left is None or _refuses_children(batch):
+    if batch is None or batch.left is None or _refuses_children(batch) or _ran_before(batch):
         return None
     exact = bool(serial.get("exact", True)) and not batch.is_cut
     return serial, batch, batch.left, _MeantDifferences(batch, serial.get("sets", ()), exact), exact
@@ -104,6 +105,11 @@ def ran_inside(story: TraceStory, trace: Trace) -> Iterator[tuple[str, Mapping[s
         path = name.removeprefix(f"{batch.id}/")
         if exact and path != name and int(path.split(".")[0]) in alike:
             yield name, ran, inside.get(name)
+
+
+def _ran_before(batch: BatchStory) -> bool:
+    """Whether a call has its answer from before a crash, and opened a batch then: what it read there is not seen."""
+    return any(call.replayed and call.before is not None and call.before.sub_batches for call in batch.calls.values())
 
 
 def _refuses_children(batch: BatchStory) -> bool:
@@ -259,7 +265,8 @@ def no_write_lost(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         for _, lane in sorted(batch.lanes.items()):
             if lane.started is not None and lane.shared and "state" in lane.started.fields:
                 yield from _lost(batch, lane, _parts_of(lane.started.fields["state"]))
-                yield from _needlessly_refused(batch, lane)
+                if lane.merged is not None or batch.crashed is None:  # what is refused now is applied at the lane's end
+                    yield from _needlessly_refused(batch, lane)
 
 
 def _parts_of(state: Mapping[str, Any]) -> dict[_Part, Any]:

@@ -31,7 +31,8 @@ class SharedLimits:
         self._most: dict[_Limit, int] = {}
         self._began: dict[_Limit, list[int]] = {}
         self._ended: dict[_Limit, list[int]] = {}
-        self._starts: dict[str, list[tuple[int, float, CallStory]]] = {}
+        #: Of each rate, in each process: one that crashed, and the one that goes on.
+        self._starts: dict[tuple[str, bool], list[tuple[int, float, CallStory]]] = {}
         for batch in story.batches:
             for call in batch.calls.values():
                 self._add(call)
@@ -46,7 +47,8 @@ class SharedLimits:
                 insort(self._ended.setdefault(limit, []), ended)
         if call.started is not None:
             for rate in call.rates:
-                self._starts.setdefault(rate.name, []).append((call.started.seq, call.started.time, call))
+                starts = self._starts.setdefault((rate.name, call.batch.crashed is None), [])
+                starts.append((call.started.seq, call.started.time, call))
 
     @staticmethod
     def _limits(call: CallStory) -> Iterator[tuple[_Limit, int]]:
@@ -64,7 +66,8 @@ class SharedLimits:
         if any(self._taken(limit, instant) >= most for limit, most in self._limits(call)):
             return True
         for rate in call.rates:
-            before = [time for seq, time, _ in self._starts.get(rate.name, ()) if seq <= instant]
+            starts = self._starts.get((rate.name, call.batch.crashed is None), ())
+            before = [time for seq, time, _ in starts if seq <= instant]
             now = self._events[bisect_right(self._events, (instant, NEVER)) - 1][1]
             if len(before) >= (rate.slots or 1) and before[-(rate.slots or 1)] + rate.window > now + _SLACK:
                 return True

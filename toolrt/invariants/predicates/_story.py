@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import weakref
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -55,13 +55,35 @@ from toolrt.events import (
 from toolrt.model import EVERYTHING, Claim, Mode, Rate
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["NEVER", "BatchStory", "Breach", "CallStory", "LaneStory", "TraceStory", "story_of"]
+__all__ = [
+    "CRASHED",
+    "NEVER",
+    "RETURNS",
+    "SHIELD",
+    "STARTED",
+    "BatchStory",
+    "Breach",
+    "CallStory",
+    "LaneStory",
+    "TraceStory",
+    "story_of",
+]
 
 #: Later than every event of a trace.
 NEVER = 1 << 62
 
+#: Events of a program that is a process: it crashes, and another one starts.  What stands between them is the first
+#: one's unwinding: no process does that, and no law looks at it.
+CRASHED, STARTED = "process.crashed", "process.started"
+
 #: What a call of a sub-batch holds that claims nothing: calls of other sub-batches of its parent may run alone.
 _PRESENT = Claim(("present",), Mode.READ)
+
+#: The `tool.effect` by which a tool says that it goes on although it was asked to end.
+SHIELD = "shield"
+
+#: The `tool.effect` by which a tool says that its next act is to return, or to raise an error of its own.
+RETURNS = "returns"
 
 #: What only finished calls carry: the tool returned, raised, or ran out of time.
 RETURNED = ("ok", "error")
@@ -214,13 +236,45 @@ class CallStory:
         """The places in the trace between which it holds a slot."""
         if self.started is None:
             return
-        ended = NEVER if self.ended is None else self.ended.seq
+        end = self.ended or self.batch.crashed
+        ended = NEVER if end is None else end.seq
         if self.first_end is None:
             yield self.started.seq, ended
             return
         yield self.started.seq, self.first_end.seq
         if self.again is not None:
             yield self.again.seq, ended
+
+    @property
+    def before(self) -> CallStory | None:
+        """The same call in the process that crashed; None: there was none."""
+        earlier = self.batch.earlier
+        return None if earlier is None else earlier.calls.get(self.index)
+
+    @property
+    def was_caught(self) -> bool:
+        """Whether it had its tickets when the process before crashed, so that it may have been about to start."""
+        return self.before is not None and self.before.ticket is not None
+
+    @property
+    def effects(self) -> list[TraceEvent]:
+        """What it did to something outside of the batch."""
+        return [
+            event
+            for event in self.touched
+            if event.kind == MutationBegan.kind
+            or (event.kind == ToolEffect.kind and event.fields["effect"] not in (RETURNS, SHIELD))
+        ]
+
+    @property
+    def replayed(self) -> bool:
+        """Whether a journal said how it ended, and its tool was not called."""
+        return self.started is not None and bool(self.started.fields.get("replayed"))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it was cancelled alone, or interrupted by a crash."""
+        return self.cancelled is not None or (self.was_caught and self.outcome == "interrupted")
 
     @property
     def over(self) -> TraceEvent | None:
@@ -299,6 +353,9 @@ class BatchStory:
     stops_from: int | None = None
     #: The call inside which it runs; None for a batch that no tool opened.
     parent: CallStory | None = attrs.field(default=None, repr=False)
+    #: That its process crashed, and the same batch in the process before, which did.
+    crashed: TraceEvent | None = None
+    earlier: BatchStory | None = attrs.field(default=None, repr=False)
 
     def breach(self, detail: str, event: TraceEvent | None = None) -> Breach:
         """What a law finds of it, and of no call alone, shown by an event."""
@@ -369,8 +426,13 @@ class BatchStory:
 
     @property
     def cut_at(self) -> float:
-        """From this call_index on calls may differ, because one was cancelled alone, perhaps inside; else infinite."""
-        cut = (call.index for call in self.calls.values() if any(one.cancelled is not None for one in call.family))
+        """From this call_index on calls may differ, because one was cut short, perhaps inside; else infinite.
+
+        A crash cuts also what had been asked for and was not durable.
+        """
+        cut = [call.index for call in self.calls.values() if any(one.is_cut for one in call.family)]
+        if self.earlier is not None and (self.earlier.sealed is None or len(self.calls) < len(self.earlier.calls)):
+            cut.append(len(self.calls))
         return min(cut, default=math.inf)
 
     @property
@@ -380,8 +442,9 @@ class BatchStory:
 
     @property
     def left_at(self) -> int:
-        """The place in the trace at which it was over, or NEVER."""
-        return NEVER if self.left is None else self.left.seq
+        """The place in the trace at which it was over, or its process crashed; else NEVER."""
+        over = self.left or self.crashed
+        return NEVER if over is None else over.seq
 
     def stopped_by(self, index: int) -> TraceEvent | None:
         """The first stop that reaches the call of that index, or None."""
@@ -409,21 +472,31 @@ class TraceStory:
     def __init__(self, trace: Trace) -> None:
         #: The batches, in the order they were opened.
         self.batches: list[BatchStory] = []
-        self.events = trace.events
+        self.events: Sequence[TraceEvent] = trace.events
+        if any(event.kind == CRASHED for event in trace.events):
+            self.events = list(_of_processes(trace.events))
         #: Whether time is virtual: it moves only when nothing can run.  ``notes["time_moves_early"]`` says that it did
         #: not (``clock="explored"``); then no law checks the instant at which something happens.
         simulated = any(event.step is not None and event.step >= 0 for event in self.events[:1])
         self.virtual = simulated and not trace.notes.get("time_moves_early")
         self._open: dict[str, BatchStory] = {}
+        self._crashed: TraceEvent | None = None
         for event in self.events:
             if "batch" in event.fields:
                 self._add(event)
+            elif event.kind == CRASHED:
+                self._crashed = event
+                for batch in self.batches:
+                    batch.crashed = event if batch.left is None else None
 
     def _add(self, event: TraceEvent) -> None:
         name = event.fields["batch"]
         batch = self._open.get(name)
         if batch is None or (event.kind == BatchOpened.kind and batch.opened is not None):
-            batch = self._open[name] = BatchStory(name)
+            earlier = batch if batch is not None and batch.crashed is not None else None
+            if batch is None and self._crashed is not None:
+                earlier = BatchStory(name, crashed=self._crashed)  # it may have begun, and not been told of
+            batch = self._open[name] = BatchStory(name, earlier=earlier)
             self.batches.append(batch)
         if event.kind == BatchOpened.kind:
             self._place_inside(batch, event)
@@ -460,8 +533,18 @@ class TraceStory:
     @cached_property
     def instants(self) -> list[int]:
         """The places of the last events before time moves, and of the last event of all."""
-        times = [event.time for event in self.events]
-        return [at for at, time in enumerate(times) if at + 1 == len(times) or times[at + 1] > time]
+        later = [*(event.time for event in self.events[1:]), math.inf]
+        return [event.seq for event, time in zip(self.events, later, strict=True) if time > event.time]
+
+
+def _of_processes(events: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
+    """What processes did: all but what stands between a crash and the start of the next one."""
+    unwinds = False
+    for event in events:
+        unwinds = unwinds and event.kind != STARTED
+        if not unwinds:
+            yield event
+        unwinds = unwinds or event.kind == CRASHED
 
 
 def _cancelled(batch: BatchStory, event: TraceEvent) -> None:

@@ -40,11 +40,13 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     if not story.virtual:
         return
     # Children are ordered only among the children of their parent: other calls cannot touch what the parent claims.
-    families: dict[int, list[CallStory]] = {}
+    # So they are among those of their process.
+    families: dict[tuple[int, bool], list[CallStory]] = {}
     # In a batch with an owner, a parent that declares nothing is alone among its owner's calls only.
     for batch in story.batches:
         inside = batch.parent is not None and batch.root.owner is None
-        families.setdefault(id(batch.parent) if inside else 0, []).extend(batch.calls.values())
+        of = id(batch.parent) if inside else 0, batch.crashed is None
+        families.setdefault(of, []).extend(batch.calls.values())
     ready: dict[int, int] = {}
     for family in families.values():
         tickets = sorted((place, at, call) for at, (place, call) in enumerate(_by_ticket(family)))
