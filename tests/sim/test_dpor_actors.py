@@ -335,6 +335,11 @@ REGRESSIONS: dict[str, tuple[Any, bool, dict[str, Any]]] = {
         False,
         {"clock": "explored", "clock_moves": 1},
     ),
+    "a deadline that the end of the program may forestall": (
+        ((None, (("deadline", 1),)), (1, (("now", 0), ("timeout", 0), ("scoped", 1)))),
+        True,
+        {"clock": "real"},
+    ),
     "choices in a scope": (
         ((1, (("pick", 0), ("scoped", 0))), (1, (("scoped", 1), ("timeout", 0)))),
         True,
@@ -392,7 +397,7 @@ _ACTORS = st.fixed_dictionaries(
     {},
     optional={
         "cancel_at": st.sampled_from(["any", "work"]),
-        "clock": st.just("explored"),
+        "clock": st.sampled_from(["explored", "real"]),
         "clock_moves": st.integers(1, 2),
     },
 )

@@ -231,7 +231,14 @@ _SPECS = st.lists(
     max_size=4,
 ).map(tuple)
 
-ACTORS: list[dict[str, Any]] = [{}, {}, {"cancel_at": "any"}, {"cancel_at": "work"}, {"clock": "explored"}]
+ACTORS: list[dict[str, Any]] = [
+    {},
+    {},
+    {"cancel_at": "any"},
+    {"cancel_at": "work"},
+    {"clock": "explored"},
+    {"clock": "real"},
+]
 
 
 @pytest.mark.slow

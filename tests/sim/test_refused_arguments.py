@@ -66,7 +66,7 @@ REFUSED: list[tuple[Callable[[Any], object], list[Any], str]] = [
     (lambda policy: sim.run(checkpoint, policy), [sim.Fifo, "fifo", 3], "policy"),
     (lambda policy: sim.run(checkpoint, policy), [_OutOfRange(), _NotANumber()], "choose"),
     (_option_of_all("step_limit"), [0, -1], "step_limit"),
-    (_option_of_all("clock"), ["real", True, "now"], "clock"),
+    (_option_of_all("clock"), ["wall", True, "now"], "clock"),
     (_option_of_all("clock_moves"), [0, True], "clock_moves"),
     (_option_of_all("cancel_at"), [1, ""], "cancel_at"),
     (_option_of_all("order"), ["fifo"], "order"),

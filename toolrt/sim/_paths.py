@@ -7,12 +7,14 @@ comes before ``main.10``.
 ``thread.2.0`` is the first worker thread that ``main.2`` has started, ``thread.0`` that of ``main``.  Threads come
 after all tasks, and processes after them: ``process.2.0`` is the first that ``main.2`` has started, ``process.2.2`` the
 second.  The tasks of a process have the odd numbers: ``process.2.0.1`` is the first of ``process.2.0``.
-``real.2.0`` is the first wait for a real file or socket that ``main.2`` has begun.
+``real.2.0`` is the first wait for a real file or socket that ``main.2`` has begun.  ``deadline.0`` is the first
+deadline that comes apart from another of its instant.
 
 Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
 first such scope that ``main`` has entered, ``cancel.2.0`` that of ``main.2``, and ``clock`` moves time.
 These two come after all tasks, threads and processes.  Just before threads comes ``callbacks``, Trio's task that calls
-what was given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``; before it the waits.
+what was given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``; before it the waits,
+and before them the deadlines.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ __all__ = [
     "CALLBACKS",
     "CANCEL",
     "CLOCK",
+    "DEADLINE",
     "PROCESS",
     "REAL",
     "ROOT",
     "THREAD",
     "TaskPath",
     "key_of_path",
+    "path_of_deadline",
     "path_of_process",
     "path_of_real",
     "path_of_thread",
@@ -53,6 +57,9 @@ PROCESS = "process"
 
 #: The name of a wait for a real file or socket: this, the numbers of the task that waits, and its number among those.
 REAL = "real"
+
+#: The name of a deadline that comes apart from others of its instant: this, and its number among such.
+DEADLINE = "deadline"
 
 # Higher than any number of tasks.
 _LAST = 1 << 60
@@ -94,9 +101,9 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-#: Where that task stands among all, and where real waits, threads and processes do.
+#: Where that task stands among all, and where deadlines, real waits, threads and processes do.
 CALLBACKS_KEY = (_LAST, -3)
-_BESIDE = {REAL: (_LAST, -4), THREAD: (_LAST, -2), PROCESS: (_LAST, -1)}
+_BESIDE = {DEADLINE: (_LAST, -5), REAL: (_LAST, -4), THREAD: (_LAST, -2), PROCESS: (_LAST, -1)}
 
 
 class TaskPath:
@@ -135,6 +142,11 @@ def path_of_thread(starter: TaskPath, number: int) -> TaskPath:
 def path_of_real(starter: TaskPath, number: int) -> TaskPath:
     """Give the path of the wait for a real file or socket that a task begins after so many others."""
     return _path_beside(REAL, starter, number)
+
+
+def path_of_deadline(number: int) -> TaskPath:
+    """Give the path of the deadline that comes apart from others after so many such."""
+    return TaskPath((*_BESIDE[DEADLINE], number), f"{DEADLINE}.{number}")
 
 
 def path_of_process(starter: TaskPath, number: int) -> TaskPath:

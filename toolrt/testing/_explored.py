@@ -85,7 +85,8 @@ class ExplorationPlan:
     cancel_at: str | None = None
     #: "any": the test may crash before any step, and starts again with what `sim.durable` kept; None: it may not.
     crash_at: str | None = None
-    #: "explored": time may move before any step at which a deadline is pending; None: when nothing can run.
+    #: "explored": time may move before any step at which a deadline is pending; None: when nothing can run; "real": so,
+    #: and deadlines of one instant come one by one.
     clock: str | None = None
     #: How often it may, 1 or more; None: what `sim.explore` has.
     clock_moves: int | None = None
@@ -516,7 +517,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         cancel_at: "any" has the test cancelled at any of its steps, too, which is no failure by itself; a name has a
             `sim.scope` of that name cancelled.
         crash_at: "any" has the test crash before any of its steps, once, and start again with what `sim.durable` kept.
-        clock: "explored" lets time move before any step at which a deadline is pending, too.
+        clock: "explored" lets time move before any step at which a deadline is pending, too; "real" lets deadlines of
+            one instant come one by one, in each order.
         clock_moves: how often it may; 2 by default.
         order: "any" (the default): any task that can run may step next; "trio": each of them once per pass, in any
             order within it, as Trio's scheduler has them.

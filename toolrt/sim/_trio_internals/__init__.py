@@ -8,7 +8,8 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 - `_seam`: one Trio run, as the scheduler sees it; `_step`: one step of a task; `_leftovers`: what executions leave
   behind in the run, so that many can follow one another in it.
 - `_control`: what is replaced so that the scheduler is asked, and the program cannot leave the simulation; `_order`:
-  what is replaced so that cancelling goes in path order; `_outside`: what of the standard library is refused;
+  what is replaced so that cancelling goes in path order; `_held`: deadlines that come one by one; `_outside`: what of
+  the standard library is refused;
   `_decided`: its random numbers and clocks, which the execution decides; `_sockets`: where Trio asks for the operating
   system's, and `_real_io`: where that is asked after all; `_lent`: which worker thread has the turn; `_stand_ins`:
   what the rooms above put in the place of such things.
@@ -36,6 +37,7 @@ from toolrt.sim._trio_internals._forced_end import (
     is_in_step,
     where_it_stands,
 )
+from toolrt.sim._trio_internals._held import hold_due, release
 from toolrt.sim._trio_internals._lent import lent, name_os_thread, thread_names
 from toolrt.sim._trio_internals._real_io import RealIO, replace_real_io
 from toolrt.sim._trio_internals._replacements import Replacements
@@ -100,6 +102,7 @@ __all__ = [
     "controlled",
     "deed_of",
     "forced_end",
+    "hold_due",
     "is_host_of_guest",
     "is_in_step",
     "is_loop",
@@ -113,6 +116,7 @@ __all__ = [
     "real_getnameinfo",
     "real_monotonic",
     "real_sleep",
+    "release",
     "replace_real_io",
     "replace_sockets",
     "seam_of_this_run",

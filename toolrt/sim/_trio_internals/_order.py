@@ -7,7 +7,7 @@ address.  While simulating, both are put in path order first, so what is cancell
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
@@ -16,7 +16,7 @@ from trio.lowlevel import Task
 
 from toolrt.sim._trio_internals._seam import Seam
 
-__all__ = ["expire_in_path_order", "recalculate_in_path_order"]
+__all__ = ["expire_in_path_order", "in_path_order", "recalculate_in_path_order"]
 
 _run: Any = trio._core._run
 
@@ -84,10 +84,10 @@ def expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, floa
     return expire
 
 
-def _rank_due(deadlines: Any, due: list[Any], key_of: Callable[[Task], tuple[int, ...]]) -> None:
-    """Replace the address that breaks a tie between equal deadlines by a rank in path order, outer scope first."""
+def in_path_order(scopes: Iterable[Any], key_of: Callable[[Task], tuple[int, ...]]) -> list[Any]:
+    """Sort scopes by the lowest path among their tasks, the outer scope first."""
     order: dict[Any, tuple[tuple[int, ...], int]] = {}
-    for _, _, scope in due:
+    for scope in scopes:
         status = scope._cancel_status
         if status is None:
             order[scope] = ((), 0)
@@ -96,7 +96,13 @@ def _rank_due(deadlines: Any, due: list[Any], key_of: Callable[[Task], tuple[int
         while above is not None:
             depth, above = depth + 1, above._parent
         order[scope] = (_sort_tree(status, key_of), depth)
-    rank = {scope: place for place, scope in enumerate(sorted(order, key=order.__getitem__))}
+    return sorted(order, key=order.__getitem__)
+
+
+def _rank_due(deadlines: Any, due: list[Any], key_of: Callable[[Task], tuple[int, ...]]) -> None:
+    """Replace the address that breaks a tie between equal deadlines by a rank in path order."""
+    scopes = in_path_order((scope for _, _, scope in due), key_of)
+    rank = {scope: place for place, scope in enumerate(scopes)}
     heap = [(deadline, rank.get(scope, address), scope) for deadline, address, scope in deadlines._heap]
     # A sorted list is a heap.
     heap.sort(key=lambda entry: entry[:2])

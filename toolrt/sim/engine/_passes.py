@@ -9,8 +9,9 @@ Rules.
   when all that can run have yielded no pass begins.
 - A worker thread steps whenever it likes, so it is in every pass and keeps none from ending.  What it wakes before the
   first task of a pass has stepped joins that pass.
-- What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task) is offered
-  between two passes: until the first task of a pass has stepped.  What it wakes joins that pass.
+- What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task, a deadline
+  that comes apart from others) is offered between two passes: until the first task of a pass has stepped.  What it
+  wakes joins that pass.
 
 Theory.  Trio's loop takes all tasks out of its run queue, shuffles them and steps each once, then looks at deadlines
 and at input and output; so these are its orders.  Two steps of one pass can be exchanged, because the set of the tasks
@@ -91,18 +92,19 @@ class Passes:
         if not self.is_between:
             return
         self.is_between = False
-        canceller, roster = self._record.canceller, self._roster
-        if actor.task in roster.threads:
+        roster = self._roster
+        if actor.task in roster.threads or self._waits_for_a_pass_to_end(actor):
             self.reopen()
             return
-        if canceller is None:
+        if self._record.canceller is None and not roster.deadlines:
             return
-        if actor.name == canceller:
-            self.reopen()
-            return
-        for other in [other for other in roster.ready if other.name == canceller]:
+        for other in filter(self._waits_for_a_pass_to_end, [*roster.ready]):
             roster.remove(other)
             roster.later.append(other)
+
+    def _waits_for_a_pass_to_end(self, actor: Actor) -> bool:
+        """Say whether what an actor does happens between two passes."""
+        return actor.name == self._record.canceller or actor.task in self._roster.deadlines
 
     def step(self, task: Task) -> int:
         """Run a step, and say how it went: deadlines wait for the end of the pass."""

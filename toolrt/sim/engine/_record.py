@@ -72,6 +72,8 @@ class ExecutionRecord:
         self.caveats: set[str] = set()
         #: The worker threads and children that the program has started, by the tasks that stand for them.
         self.threads: dict[Task, Any] = {}
+        #: Whether deadlines of one instant come one by one.
+        self.has_deadlines = False
         #: The real files and sockets of the program, or None: it leaves none real.
         self.outside: Any = None
         #: Whether threads that the program starts itself are simulated; they are refused otherwise.
@@ -106,8 +108,12 @@ class ExecutionRecord:
 
     @property
     def has_optional(self) -> bool:
-        """Whether there are steps that come whenever they like: a cancel, the clock; and threads in Trio's orders."""
-        return self.extra is not None or self.canceller is not None or (bool(self.threads) and self.order == "trio")
+        """Whether there are steps that come whenever they like: a cancel, the clock.
+
+        And, in Trio's orders, threads and deadlines that come apart.
+        """
+        beside = bool(self.threads) or self.has_deadlines
+        return self.extra is not None or self.canceller is not None or (beside and self.order == "trio")
 
     # ------------------------------------------------------------------ the probe's sink
 

@@ -21,11 +21,13 @@ from trio.lowlevel import Task
 from toolrt.probe import Resource
 from toolrt.sim._paths import (
     CALLBACKS,
+    DEADLINE,
     PROCESS,
     REAL,
     THREAD,
     TaskPath,
     key_of_path,
+    path_of_deadline,
     path_of_process,
     path_of_real,
     path_of_thread,
@@ -130,6 +132,7 @@ class Roster:
         "actors",
         "callbacks",
         "changes",
+        "deadlines",
         "foreign",
         "has_beside",
         "held",
@@ -173,6 +176,8 @@ class Roster:
         #: The worker threads, processes and real waits that have not ended: the tasks whose steps are theirs, in order
         #: of start.
         self.threads: dict[Task, Actor] = {}
+        #: The tasks whose one step is that a deadline comes, in the order in which they were made.
+        self.deadlines: dict[Task, Actor] = {}
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
         self.origin = -1
         self.spawner: Actor | None = None
@@ -194,8 +199,8 @@ class Roster:
         return len(self.ready) - (self.place >= 0)
 
     def _count_beside(self) -> int:
-        """Give how many living tasks stand for threads, processes and real waits."""
-        return sum(task in self._seam.tasks for task in self.threads)
+        """Give how many living tasks stand for threads, processes, real waits and deadlines."""
+        return sum(task in self._seam.tasks for task in (*self.threads, *self.deadlines))
 
     def begin_first(self) -> Actor:
         """Let the first of the enabled tasks step."""
@@ -354,6 +359,15 @@ class Roster:
         actor = self.actors[task] = self.threads[task] = Actor(task, path, self.origin)
         actor.since = len(self._steps)
         return task
+
+    def begin_deadline(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Begin a task whose one step is that a deadline comes, between two steps of the program."""
+        task = self._seam.spawn(act, self._nursery, DEADLINE, self._nursery.parent_task)
+        actor = Actor(task, path_of_deadline(len(self.deadlines)), self.origin)
+        actor.since = len(self._steps)
+        self.actors[task] = self.deadlines[task] = actor
+        # The program may end before it has come.
+        self.has_beside = True
 
     def _name_new(self, task: Task) -> Actor | None:
         """Name a task seen for the first time; None when it is foreign."""

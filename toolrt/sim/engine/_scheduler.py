@@ -47,6 +47,7 @@ from toolrt.sim._trio_internals import (
     can_step_inside,
     nursery_of,
 )
+from toolrt.sim.engine._apart import DeadlinesApart
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._fairness import Fairness
@@ -104,6 +105,8 @@ class Scheduler:
         self.record = ExecutionRecord(clock, steps, things)
         #: The names of the idle-only tasks, or None.
         self.idle_only: tuple[str, ...] | None = None
+        # None: deadlines of one instant come together.
+        self._apart: DeadlinesApart | None = None
         # None: a task that can run may step next, whenever it became able to.
         self._passes: Passes | None = None
         # The enabled list, choice and causes of the running step; and whether a choice has divided it.
@@ -417,6 +420,11 @@ class Scheduler:
         if extra.take(name):
             self._move_clock()
 
+    def take_deadlines_apart(self) -> None:
+        """Have deadlines of one instant come one by one."""
+        self._apart = DeadlinesApart(self._seam, self.roster, self.record.things)
+        self.record.has_deadlines = True
+
     def choose(self, n: int) -> int:
         """Let the policy pick a number below `n` for the running step, which is divided there."""
         record, policy = self.record, self._policy
@@ -494,6 +502,8 @@ class Scheduler:
         deadline = self._fairness.next_poll(self._seam.next_deadline())
         self._clock.now = deadline
         self._clock_moved_at = len(self.record.steps)
+        if self._apart is not None:
+            self._apart.begin(deadline)
         self._seam.expire(deadline)
         self.roster.wake_yielded()
 

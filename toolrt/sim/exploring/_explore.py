@@ -67,7 +67,9 @@ def run(
         cancel_at: None, or "any": the program runs in a cancel scope that the policy may cancel before any step.
             What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
         crash_at: None, or "any": the program may crash before any step, and starts again with what `durable` kept.
-        clock: None: time moves when nothing can run; "explored": the policy may also move it to the next deadline.
+        clock: None: time moves when nothing can run, and deadlines of one instant come together, before any task steps;
+            "explored": the policy may also move it to the next deadline; "real": deadlines of one instant come one by
+            one, as on a real clock, and the policy decides in which order and after which steps.
         clock_moves: how often, 1 or more.
         order: "any": any task that can run may step next; "trio": each of them once per pass, in any order within it,
             as Trio's scheduler has them.
@@ -235,8 +237,9 @@ def explore(
             of a `scope` in the program, which may be cancelled as long as it is open; one in each execution.
         crash_at: None, or "any": each program may crash before any step, once, and starts again with what `durable`
             kept; when it does is a choice like any other.  Not together with `cancel_at`.
-        clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
-            before any step.
+        clock: None: time moves when nothing can run, and deadlines of one instant come together, before any task steps;
+            "explored": the strategy may also move it to the next deadline before any step; "real": deadlines of one
+            instant come one by one, as on a real clock, in each order and after any step.
         clock_moves: how often it may in one execution, 1 or more.
         order: "any": any task that can run may step next, which is what Trio promises; "trio": each of them once per
             pass, in any order within it, which is what its scheduler does.

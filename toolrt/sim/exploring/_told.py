@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.probe import ANYTHING, Resource
-from toolrt.sim._paths import CALLBACKS, CANCEL, CLOCK, ROOT
+from toolrt.sim._paths import CALLBACKS, CANCEL, CLOCK, DEADLINE, ROOT
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.programs.tracking._guard import variable_at
@@ -311,6 +311,8 @@ def _of_no_task(step: Step, after: Step | None) -> str:
         return moves(step, after)
     if step.task.partition(".")[0] == CANCEL:
         return "cancels its scope"
+    if step.task.partition(".")[0] == DEADLINE:
+        return "comes"
     if step.task == CALLBACKS:
         return "takes what threads have handed over"
     task, _, choice = step.task.partition("=")

@@ -7,7 +7,8 @@ that may still come does not keep time from moving: if only the idle-only task c
 passes, a step of ``clock``; if no deadline is pending either, that step is a deadlock.
 
 Another name cancels a scope of that name (`_chances.scope`), and ``clock="explored"`` moves the clock early; neither is
-a task, so that the tasks of the program keep their names.
+a task, so that the tasks of the program keep their names.  ``clock="real"`` has deadlines of one instant come apart
+(`engine._apart`).
 
 Theory.  To cancel at every step of a program costs a search a factor of about its number of steps, where a nested
 loop over cancel points and schedules would cost the same and reach less: it could not combine.
@@ -142,16 +143,20 @@ def with_clock(program: _Program, clock: object, moves: object) -> _Program:
     """Give `program` with a clock that may move early.
 
     Raises:
-        DefinitionRefused: `clock` is neither None nor "explored", or `moves` is not a number of 1 or more.
+        DefinitionRefused: `clock` is neither None nor "explored" nor "real", or `moves` is not a number of 1 or more.
     """
     if not isinstance(moves, int) or isinstance(moves, bool) or moves < 1:
         raise DefinitionRefused("clock_moves", "a number of moves, 1 or more", moves)
     if clock is None:
         return program
-    if clock != "explored":
-        raise DefinitionRefused("clock", 'None or "explored" (it may move whenever a deadline is pending)', clock)
+    if clock not in ("explored", "real"):
+        early = '"explored" (it may move whenever a deadline is pending)'
+        apart = '"real" (deadlines of one instant come one by one)'
+        raise DefinitionRefused("clock", f"None, {early} or {apart}", clock)
     if not callable(program):
         raise DefinitionRefused("a program", "an async function without arguments", program)
+    if clock == "real":
+        return _called_like(program, _with_deadlines_apart(program), " with clock=real")
 
     def moves_early(extra: ExtraChoices) -> None:
         extra.let_the_clock_move(moves)
@@ -206,7 +211,7 @@ def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int, ord
     """Give what else may happen, and in which orders, as a claim says it."""
     named = ["crash_at=any"] if cancel_at == CRASH else [f"cancel_at={cancel_at}"] if cancel_at is not None else []
     if clock is not None:
-        named.append(f"clock_moves<={clock_moves}")
+        named.append("clock=real" if clock == "real" else f"clock_moves<={clock_moves}")
     return named if order == "any" else [*named, f"order={order}"]
 
 
@@ -214,8 +219,18 @@ def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int, or
     """Give what a call that runs the same program again needs besides, as a caller writes it."""
     text = "" if cancel_at is None else f', cancel_at="{cancel_at}"' if cancel_at != CRASH else ', crash_at="any"'
     if clock is not None:
-        text += f', clock="{clock}", clock_moves={clock_moves}'
+        text += ', clock="real"' if clock == "real" else f', clock="{clock}", clock_moves={clock_moves}'
     return text if order == "any" else f'{text}, order="{order}"'
+
+
+def _with_deadlines_apart(program: _Program) -> _Program:
+    async def apart() -> Any:
+        scheduler = current_scheduler()
+        if scheduler is not None:
+            scheduler.take_deadlines_apart()
+        return await program()
+
+    return apart
 
 
 def _offering(program: _Program, add: Callable[[ExtraChoices], None]) -> _Program:

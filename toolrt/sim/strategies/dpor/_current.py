@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import CANCEL, CLOCK, PROCESS, REAL, THREAD
+from toolrt.sim._paths import CANCEL, CLOCK, DEADLINE, PROCESS, REAL, THREAD
 from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
 from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
 from toolrt.sim.strategies.dpor._unordered import Pair, UnorderedPairs
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CurrentExecution"]
 
 # What steps whenever it likes, also in the middle of a pass.
-_BESIDE = (REAL, THREAD, PROCESS)
+_BESIDE = (DEADLINE, REAL, THREAD, PROCESS)
 
 _MASK = (1 << 64) - 1
 

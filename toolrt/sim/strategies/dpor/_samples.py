@@ -29,7 +29,7 @@ import attrs
 
 from toolrt._plain import stable_text
 from toolrt.errors import StepLimit
-from toolrt.sim._paths import CANCEL, CLOCK, PROCESS, REAL, THREAD
+from toolrt.sim._paths import CANCEL, CLOCK, DEADLINE, PROCESS, REAL, THREAD
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy, RunInfo
@@ -52,7 +52,7 @@ _STEPS_MOST = 2_000
 _ORDERED_MOST = 400
 
 # Steps that need not come.
-_BESIDE = (CANCEL, REAL, THREAD, PROCESS)
+_BESIDE = (CANCEL, DEADLINE, REAL, THREAD, PROCESS)
 
 # Of an outcome and of what a step touches so much is shown.
 _SHOWN_MOST = 120
