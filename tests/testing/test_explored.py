@@ -156,7 +156,7 @@ def test_cancel_at_any_step_is_explored_too() -> None:
     ("options", "what"),
     [
         ({"cancel_at": ""}, "cancel_at"),
-        ({"clock": "real"}, "clock"),
+        ({"clock": "wall"}, "clock"),
         ({"clock": "explored", "clock_moves": 0}, "clock_moves"),
         ({"jobs": 0}, "jobs"),
         ({"jobs": "2"}, "jobs"),
