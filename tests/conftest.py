@@ -55,6 +55,12 @@ with contextlib.suppress(ImportError):
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
 os.environ["TOOLRT_STATE_DIR"] = STATE
 
+# Where Python may write no compiled code beside its source (PYTHONDONTWRITEBYTECODE, as in many containers), each of
+# some hundred programs that tests start would compile toolrt anew, which takes longer than most of them run.  Those
+# of one run, and its workers, share what is compiled in a directory that goes with the run.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(STATE, "compiled"))
+
 #: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
