@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import warnings
 
 import pytest
 import trio
@@ -43,6 +44,29 @@ def test_async_generators_are_closed_between_executions() -> None:
     assert _twenty(program).outcomes == {0: 20}
     # Six more than 20: the first is run again after all others, and those of number 1, 2, 4, 8 and 16 at once.
     assert log == ["a", "b"] * 26
+
+
+def test_nothing_is_warned_of_where_the_explorer_gives_up() -> None:
+    """What is dropped half iterated as a program is torn down warns of nothing, and the filters are what they were."""
+
+    async def numbers():
+        yield 1
+        yield 2
+
+    async def program() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            async for _ in numbers():
+                await trio.sleep_forever()
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        before = list(warnings.filters)
+        report = _twenty(program)
+        assert warnings.filters == before
+        warnings.warn("heard again", stacklevel=1)
+    assert isinstance(report.failures[0].error, Deadlock)
+    assert [str(one.message) for one in heard] == ["heard again"]
 
 
 def test_run_variables_are_cleared() -> None:

@@ -56,6 +56,7 @@ from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
 from toolrt.sim.engine._roster import MARK, Actor, RawStep, Roster
 from toolrt.sim.engine._stops import deadlocked, pass_limit_reached, step_limit_reached
+from toolrt.sim.engine._teardown import without_warnings
 from toolrt.sim.engine._turns import Turns
 from toolrt.sim.policies._policy import checked_choice
 
@@ -590,8 +591,9 @@ class Scheduler:
             roster.leave()
             batch.append(actor.task)
             return True
-        if self._seam.step(actor.task) % DUE != GOES_ON:
-            roster.leave()
+        with without_warnings():
+            if self._seam.step(actor.task) % DUE != GOES_ON:
+                roster.leave()
         record.running = None
         if self._ended:
             self._wake_harness()
@@ -610,7 +612,8 @@ class Scheduler:
         self.spoiled = True
         self.roster.clear_runnable()
         self.record.running = None
-        seam.leftovers.kill_tasks()
+        with without_warnings():
+            seam.leftovers.kill_tasks()
         # Trio's own tasks live on.
         seam.runq.extend(task for task in foreign if task in seam.tasks)
         foreign.clear()

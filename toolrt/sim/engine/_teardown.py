@@ -1,0 +1,33 @@
+"""What a program may warn of while an execution that was given up is torn down: nothing.
+
+Rules.  The explorer cancels such a program where it stands.  A generator that it was going through is dropped, a file
+is not closed in time: what warns of that does not speak of the program, and where warnings are errors it would fail a
+test.  The filter is taken out of whatever list of filters is in force afterwards: the program may leave a block of its
+own that restores another one.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["without_warnings"]
+
+# Its pattern is no other's, so that it is never taken for a filter of the program's.
+_NOTHING: Any = ("ignore", re.compile("(?s)(?:)"), Warning, None, 0)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Let warnings go unheard inside the block."""
+    filters: Any = warnings.filters
+    filters.insert(0, _NOTHING)
+    try:
+        yield
+    finally:
+        after: Any = warnings.filters
+        for each in (filters, after):
+            each[:] = [one for one in each if one is not _NOTHING]
