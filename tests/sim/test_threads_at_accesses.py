@@ -216,6 +216,7 @@ def test_every_outcome_of_real_threads_is_explored(program: Callable[[], Awaitab
     strategy = sim.Random(sim.RandomWalk(0), 150) if program in _LARGE else sim.DPOR()
     report = sim.explore(program, strategy, lambda execution: True, track=True, max_executions=4_000)
     assert set(report.outcomes) == _OUTCOMES[program], report
+    assert report.verdict is sim.PASS, report
     assert "threads atomic between accesses of tracked code" in str(report)
     for _ in range(20 if settings.default.max_examples <= 100 else 5_000):  # type: ignore[attr-defined]
         assert trio.run(program) in _OUTCOMES[program]

@@ -23,7 +23,10 @@ from toolrt.sim.engine._polls import PolledTime
 from toolrt.sim.engine._roster import Actor, RawStep
 from toolrt.sim.engine._watched_contents import WATCHED_OUTSIDE, WatchedContents
 
-__all__ = ["ExecutionRecord", "in_order"]
+__all__ = ["THREADS_AT_ACCESSES", "ExecutionRecord", "in_order"]
+
+#: What a claim says where worker threads hand over at each access.
+THREADS_AT_ACCESSES = "threads atomic between accesses of tracked code"
 
 
 class ExecutionRecord:
@@ -156,8 +159,7 @@ class ExecutionRecord:
 
     def note_threads(self) -> None:
         """Note that the program has a thread, which does so much at once."""
-        parts = "accesses of tracked code" if self.threads_at_accesses else "hand-overs"
-        self.caveats.add(f"threads atomic between {parts}")
+        self.caveats.add(THREADS_AT_ACCESSES if self.threads_at_accesses else "threads atomic between hand-overs")
 
     def take_touched(self) -> tuple[tuple[Resource, bool], ...]:
         """Give what the running step has touched, sorted, and begin anew."""

@@ -17,6 +17,7 @@ from toolrt._plain import counted, stable_text
 from toolrt.errors import RealTimeout, StepLimit
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.engine._record import THREADS_AT_ACCESSES
 from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._outcomes import never_made
 from toolrt.sim.exploring._repeats import another_outcome
@@ -109,20 +110,25 @@ class Evidence:
             self.contradiction = stop.value
         if not self.failed:
             # What tracking changes is the cause of what else is seen.
-            self.contradiction = (yield from self._without_tracking(task)) or self.contradiction
+            self.contradiction = (yield from self._without_tracking(task, search)) or self.contradiction
         if self.contradiction is None and not self.failed:
             self.contradiction = yield from unseen_state(task, search, self.executions)
 
-    def _without_tracking(self, task: ExploredProgram) -> Driver[str | None]:
+    def _without_tracking(self, task: ExploredProgram, search: Search) -> Driver[str | None]:
         """Run some of the schedules without tracking, and give what that changes; None: nothing, as far as is seen."""
         if task.tracking is None:
+            return None
+        # Untracked threads hand over elsewhere: the same choices are another schedule, one of those that were explored.
+        same_schedule = THREADS_AT_ACCESSES not in self.caveats
+        if not same_schedule and not search.complete():
             return None
         program = attrs.evolve(task, tracking=None).bound()
         for choices, index, tracked in self.some[-_UNTRACKED:]:
             plain = yield Job(program, choices, task.step_limit, index)
             if isinstance(plain.error, StepLimit):
                 continue  # it decides nothing
-            if another_outcome(tracked, plain.outcome) is not None:
+            is_known = not same_schedule and outcome_key(plain.outcome) in self.outcomes
+            if not is_known and another_outcome(tracked, plain.outcome) is not None:
                 was, now = (f"{stable_text(outcome):.100}" for outcome in (tracked, plain.outcome))
                 return (
                     f"one schedule has the outcome {was} with tracking and {now} without: tracking changes what the "

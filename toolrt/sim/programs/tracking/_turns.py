@@ -11,6 +11,8 @@ Rules.
 from __future__ import annotations
 
 import sys
+from functools import cached_property
+from types import CodeType
 from typing import Any
 
 from toolrt.sim._trio_internals import lent
@@ -19,6 +21,13 @@ from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 
 __all__ = ["take_turn"]
+
+# Before Python 3.12 it computes its value under a lock of its own, in code that otherwise reports.
+_UNDER_A_LOCK: CodeType | None = cached_property.__get__.__code__ if sys.version_info < (3, 12) else None
+
+
+def _reports_and_holds_no_lock(code: CodeType) -> bool:
+    return code_reports(code) and code is not _UNDER_A_LOCK
 
 
 def take_turn(used: Any = None, what: str = "") -> None:
@@ -31,7 +40,7 @@ def take_turn(used: Any = None, what: str = "") -> None:
     thread, site = lent.here(), sys._getframe(2)
     if not isinstance(thread, SimulatedThread) or _touch.now.aside is not None or not is_tracked(site.f_code):
         return
-    if not thread.all_report(code_reports):
+    if not thread.all_report(_reports_and_holds_no_lock):
         return
     thread.hand_over()
     frame, inside = site, set()
