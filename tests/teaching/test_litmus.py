@@ -13,7 +13,7 @@ from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import LAWS
 from toolrt.teaching.litmus import LITMUS, THEMES, Count, Litmus, in_order, method_of, verify
-from toolrt.teaching.litmus._litmus import gallery
+from toolrt.teaching.litmus._litmus import DESCRIBED, gallery
 from toolrt.teaching.litmus._verify import MOST
 
 LOST_UPDATE = LITMUS["lost_update_3x1"]
@@ -192,7 +192,8 @@ def test_source_says_what_a_program_was_made_with() -> None:
     assert LITMUS["lost_update_3x2"].source.startswith("rounds = 2\ntasks = 3\nasync def program() -> int:\n")
 
 
-def test_gallery_refuses_a_row_without_a_program() -> None:
-    """A table and its programs name the same ones."""
-    with pytest.raises(DefinitionRefused, match="a program for each row, got \\['absent'\\]"):
-        gallery("\n    program | right | wrong | schedules | classes\n    absent | 1 | | 1 | 1\n    ")
+def test_gallery_and_its_file_name_the_same_programs() -> None:
+    """What the file describes is made, and a program that it does not have is refused."""
+    assert set(DESCRIBED) == {program.name for theme, each in THEMES.items() if theme != "the laws" for program in each}
+    with pytest.raises(DefinitionRefused, match=r"programs of gallery\.txt, got 'absent'"):
+        gallery(absent=LITMUS["lock_2"].program)

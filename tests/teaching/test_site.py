@@ -11,8 +11,8 @@ import pytest
 
 from toolrt.errors import DefinitionRefused
 from toolrt.teaching.litmus import LITMUS, THEMES, Litmus
+from toolrt.teaching.litmus._litmus import LESSONS
 from toolrt.teaching.play import GallerySite, Game, write_site
-from toolrt.teaching.play._lessons import LESSONS, taught_by
 from toolrt.teaching.play._words import words_in
 
 _FEW = {
@@ -109,7 +109,7 @@ def test_chance_is_exact_where_all_is_known() -> None:
 def test_every_program_and_theme_teaches_something() -> None:
     """Each has a line, in few words."""
     assert set(LESSONS) == set(THEMES)
-    lines = {program.name: taught_by(program) for program in LITMUS.values()}
+    lines = {program.name: program.teaches for program in LITMUS.values()}
     assert {name for name, line in lines.items() if not 0 < len(line) <= 70} == set()
 
 

@@ -146,45 +146,11 @@ def _writer_gives_up(tells: bool) -> Program:
 
 #: Cancellation of those who hold or wait.
 CANCELLED_IN_LINE = gallery(
-    """
-    program                | right                  | wrong                | schedules | classes
-    between_lock_and_try   | "got the lock"         | "the lock is broken" | 50        | 37
-    lock_in_a_with         | "got the lock"         |                      | 40        | 29
-    cancelled_in_line      | "a got it"             |                      | 71        | 37
-    notified_and_cancelled | "the other is through" | "Deadlock"           | 1,491     | 862
-    notified_and_passed_on | "the other is through" |                      | 1,509     | 876
-    writer_gives_up        | "both read"            | "Deadlock"           | 3,777     | 1,819
-    writer_says_so         | "both read"            |                      | 3,810     | 1,844
-    """,
-    between_lock_and_try=(
-        _between_lock_and_try(inside=False),
-        "A lock is taken, something is awaited, and only then does the try begin whose finally gives it back. A cancel"
-        " in between leaves the lock with a task that has ended.",
-    ),
-    lock_in_a_with=(
-        _between_lock_and_try(inside=True),
-        "The same with `async with lock`: there is nothing in between.",
-    ),
-    cancelled_in_line=(
-        _cancelled_in_line,
-        "A task that waits for a lock is cancelled, perhaps in the step in which the lock is handed to it. The lock is"
-        " not lost: the other task gets it in every schedule.",
-    ),
-    notified_and_cancelled=(
-        _notified_and_cancelled(passes_on=False),
-        "Two tasks wait for a door to open; the one that is woken goes through and wakes the next. The one that is"
-        " notified is cancelled before it has the lock again: its notification is lost, and the other sleeps before an"
-        " open door (anyio issue 1075, CPython issue 112202).",
-    ),
-    notified_and_passed_on=(
-        _notified_and_cancelled(passes_on=True),
-        "The same, where a waiter that is cancelled notifies the next one.",
-    ),
-    writer_gives_up=(
-        _writer_gives_up(tells=False),
-        "A reader holds a fair lock, a writer waits for it, and a second reader waits behind the writer. The writer is"
-        " cancelled and does not wake the second reader: it waits for a writer that is not there, and the first reader"
-        " waits for it (tricycle's RWLock; .NET, dotnet/corefx issue 3364).",
-    ),
-    writer_says_so=(_writer_gives_up(tells=True), "The same, where a writer that gives up wakes the waiters."),
+    between_lock_and_try=_between_lock_and_try(inside=False),
+    lock_in_a_with=_between_lock_and_try(inside=True),
+    cancelled_in_line=_cancelled_in_line,
+    notified_and_cancelled=_notified_and_cancelled(passes_on=False),
+    notified_and_passed_on=_notified_and_cancelled(passes_on=True),
+    writer_gives_up=_writer_gives_up(tells=False),
+    writer_says_so=_writer_gives_up(tells=True),
 )

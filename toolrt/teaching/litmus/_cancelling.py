@@ -196,81 +196,18 @@ async def _cancel_twice() -> str:
 
 #: Cancellation races.
 CANCELLING = gallery(
-    """
-    program              | right                                      | wrong             | schedules | classes
-    cancel_or_result     | "cancelled", "the result"                  |                   | 10        | 9
-    taken_and_lost       | "handled", "still there"                   | "lost"            | 4         | 4
-    taken_and_kept       | "handled", "still there"                   |                   | 3         | 3
-    timeout_tie          | "timed out"                                |                   | 1         | 1
-    timeout_or_event     | "timed out"                                |                   | 4         | 4
-    nested_timeouts      | "inner False, outer True"                  |                   | 1         | 1
-    cleanup              | "all cleaned up"                           | "half cleaned up" | 4         | 4
-    cleanup_shielded     | "all cleaned up"                           |                   | 4         | 4
-    send_or_time_out     | "timed out, 0 received"                    |                   | 4         | 4
-    cancel_or_send       | "not sent, 0 received", "sent, 1 received" |                   | 21        | 16
-    first_step           | "one step"                                 |                   | 1         | 1
-    swallowed_cancel     | "3 laps, not caught"                       |                   | 5         | 5
-    two_files            | "new new"                                  | "new old"         | 4         | 4
-    cancel_inside_cancel | "between after", "between", "nothing"      |                   | 5         | 5
-    """,
-    cancel_or_result=(
-        _cancel_or_result,
-        "A result arrives as its waiter is cancelled: the waiter has one or the other, never both and never neither.",
-    ),
-    taken_and_lost=(
-        _taken_and_lost(at_once=False),
-        "A worker takes an item out of a channel, and handles it after a checkpoint. A cancel in between loses the"
-        " item.",
-    ),
-    taken_and_kept=(
-        _taken_and_lost(at_once=True),
-        "The same without the checkpoint: receive() either gives the item or leaves it there.",
-    ),
-    timeout_tie=(
-        _timeout_tie,
-        "A sleep of one second within a timeout of one second. Both end at the same instant, and the timeout wins: Trio"
-        " expires both deadlines before any task steps, and the outer cancel goes through the inner scope.",
-    ),
-    timeout_or_event=(
-        _timeout_or_event,
-        "An event is set at the very instant at which its waiter times out. The timeout wins here too: the setter still"
-        " has to take its step.",
-    ),
-    nested_timeouts=(_nested_timeouts, "Two timeouts of the same length, one inside the other: the outer one catches."),
-    cleanup=(
-        _clean_up(shielded=False),
-        "A cleanup of two steps in a finally. Inside a cancelled scope its first checkpoint raises again, and half of"
-        " it is left undone.",
-    ),
-    cleanup_shielded=(_clean_up(shielded=True), "The same behind a shield."),
-    send_or_time_out=(
-        _send_or_time_out,
-        "A sender gives up after a second; the receiver comes at that very second. What the sender believes and what"
-        " the receiver has agree.",
-    ),
-    cancel_or_send=(
-        _cancel_or_send,
-        "A sender is cancelled while it sends to a channel without a buffer: sent and received, or neither.",
-    ),
-    first_step=(
-        _first_step,
-        "A task spawned into a cancelled nursery runs all the same, up to its first checkpoint: its first act should be"
-        " to look whether it is still wanted.",
-    ),
-    swallowed_cancel=(
-        _swallowed,
-        "A worker catches Cancelled and goes on: it is raised again at every checkpoint, so nothing is done any more,"
-        " and the scope never learns that it was obeyed.",
-        {"wrong": {f"{laps} laps, not caught" for laps in range(3)}},
-    ),
-    two_files=(
-        _effect_between,
-        "Two files are written, with a checkpoint after each; a cancel leaves none, one or both changed. Interrupted"
-        " must be told apart from not started.",
-    ),
-    cancel_inside_cancel=(
-        _cancel_twice,
-        "An inner scope cancels itself while another task cancels the outer one: what comes between the two"
-        " runs unless the outer cancel was first.",
-    ),
+    cancel_or_result=_cancel_or_result,
+    taken_and_lost=_taken_and_lost(at_once=False),
+    taken_and_kept=_taken_and_lost(at_once=True),
+    timeout_tie=_timeout_tie,
+    timeout_or_event=_timeout_or_event,
+    nested_timeouts=_nested_timeouts,
+    cleanup=_clean_up(shielded=False),
+    cleanup_shielded=_clean_up(shielded=True),
+    send_or_time_out=_send_or_time_out,
+    cancel_or_send=_cancel_or_send,
+    first_step=_first_step,
+    swallowed_cancel=(_swallowed, {"wrong": {f"{laps} laps, not caught" for laps in range(3)}}),
+    two_files=_effect_between,
+    cancel_inside_cancel=_cancel_twice,
 )

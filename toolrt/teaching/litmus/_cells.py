@@ -210,99 +210,22 @@ async def _both_give_way() -> str:
     return f"{len(entered)} entered"
 
 
-_ROOM = (
-    "Two tasks share a room without a lock: each says that it wants in, then gives the other the turn, and looks until"
-    " the other does not want in or the turn is its own (Peterson, 1981). They look twice, then give up."
-)
-
 #: Races on shared memory.
 CELLS = gallery(
-    """
-    program               | right                    | wrong         | schedules   | classes
-    lost_update_2x1       | 2                        | 1             | steps 2 2   | 4
-    lost_update_3x1       | 3                        | 1, 2          | steps 2 2 2 | 36
-    lost_update_3x2       | 6                        | 2, 3, 4, 5    | steps 3 3 3 | 762
-    store_buffering       | (0, 1), (1, 0), (1, 1)   |               | steps 2 2   | 3: 4 orders, less the cycle
-    message_passing       | (0, 0), (0, 1), (1, 1)   |               | steps 2 2   | 3: 4 orders, less the cycle
-    load_buffering        | (0, 0), (0, 1), (1, 0)   |               | steps 2 2   | 3: 4 orders, less the cycle
-    independent_reads     |                          |               | steps 1 1 2 2 | 15: one for each outcome
-    overdraw              | 0                        | -100          | 6           | 4
-    account               | "paid"                   | "refused"     | steps 1 1 1 | 5: audit and refusal only look
-    aba                   | "sound"                  | "in use"      | 10          | 10
-    lazy_init             | 1                        | 2             | 6           | 4
-    lazy_init_locked      | 1                        |               | 6           | 4
-    peterson              | "1 entered", "2 entered" |               | 88          | 24
-    peterson_swapped      | "1 entered", "2 entered" | "both inside" | 70          | 20
-    both_give_way         | "1 entered", "2 entered" | "0 entered"   | 14          | 5
-    look_before_you_enter | "2 entered"              | "both inside" | 6           | 6
-    """,
-    lost_update_2x1=(
-        lost_update(2, 1),
-        "Two tasks add one to a counter: read, checkpoint, write. When both read before either writes, one addition is"
-        " lost. One preemption is enough.",
-    ),
-    lost_update_3x1=(
-        lost_update(3, 1),
-        "Three tasks add one to a counter, once each. All three may read the same value.",
-    ),
-    lost_update_3x2=(
-        lost_update(3, 2),
-        "Three tasks add one to a counter, twice each. The counter may end at 2 though six additions were made: a task"
-        " that read early writes last. It never ends at 1, since each writes twice.",
-    ),
-    store_buffering=(
-        _pair("x=1 y", "y=1 x"),
-        "Each of two tasks sets its own cell and reads the other's. On one thread at least one sees the other's"
-        " value; both reading 0 is what a processor with store buffers shows, and no schedule of Trio.",
-    ),
-    message_passing=(
-        _pair("x=1 y=1", "y x"),
-        "One task writes data, then a flag; the other reads the flag, then the data. A reader that sees the flag sees"
-        " the data: (1, 0) never comes.",
-    ),
-    load_buffering=(
-        _pair("x y=1", "y x=1"),
-        "Each of two tasks reads one cell and sets the other. Both reading 1 would need each to read what comes"
-        " later: no schedule has it.",
-    ),
-    independent_reads=(
-        _two_readers_two_writers(),
-        "Two tasks set a cell each, two others read both in opposite order. All 16 combinations but one: the readers"
-        " never disagree about which cell was set first, (1, 0, 1, 0).",
-        {"right": set(product((0, 1), repeat=4)) - {(1, 0, 1, 0)}},
-    ),
-    overdraw=(
-        _overdraw,
-        "Two withdrawals check the balance, and take the money after a checkpoint: the time of check is not the time"
-        " of use.",
-    ),
-    account=(
-        _account,
-        "A deposit, a withdrawal and an audit, each in one step. Nothing is torn, and yet the withdrawal may come too"
-        " early: an unintended order is a bug of depth one.",
-    ),
-    aba=(
-        _aba,
-        "A task reads the top of a stack and what is below it; meanwhile another pops two nodes and pushes the first"
-        " one back. The top looks as if nothing had happened, and the stack now begins with a node that was freed.",
-    ),
-    lazy_init=(_lazily(locked=False), "Two tasks make an instance when there is none; making it takes a checkpoint."),
-    lazy_init_locked=(
-        _lazily(locked=True),
-        "As lazy_init, with the check and the making under a lock: one instance in every schedule.",
-    ),
-    peterson=(_mutual_exclusion("want yield"), f"{_ROOM} They are never both inside."),
-    peterson_swapped=(
-        _mutual_exclusion("yield want"),
-        f"{_ROOM} Here they give the turn away before they say that they want in; that is enough to let both in.",
-    ),
-    both_give_way=(
-        _both_give_way,
-        "Two tasks say that they want in, then look at the other's wish, and give way if there is one (Dekker's first"
-        " attempts, in Dijkstra, 1965). They are never both inside, but both may give way, and neither enters.",
-    ),
-    look_before_you_enter=(
-        _mutual_exclusion(""),
-        "Two tasks enter when the other does not seem to be inside, and say nothing before. Looking is not holding.",
-    ),
+    lost_update_2x1=lost_update(2, 1),
+    lost_update_3x1=lost_update(3, 1),
+    lost_update_3x2=lost_update(3, 2),
+    store_buffering=_pair("x=1 y", "y=1 x"),
+    message_passing=_pair("x=1 y=1", "y x"),
+    load_buffering=_pair("x y=1", "y x=1"),
+    independent_reads=(_two_readers_two_writers(), {"right": set(product((0, 1), repeat=4)) - {(1, 0, 1, 0)}}),
+    overdraw=_overdraw,
+    account=_account,
+    aba=_aba,
+    lazy_init=_lazily(locked=False),
+    lazy_init_locked=_lazily(locked=True),
+    peterson=_mutual_exclusion("want yield"),
+    peterson_swapped=_mutual_exclusion("yield want"),
+    both_give_way=_both_give_way,
+    look_before_you_enter=_mutual_exclusion(""),
 )

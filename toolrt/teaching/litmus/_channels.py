@@ -199,68 +199,15 @@ async def _order_of_tasks() -> str:
 
 #: Programs on channels and nurseries.
 CHANNELS = gallery(
-    """
-    program                   | right                                   | wrong      | schedules | classes
-    close_or_receive          | "an item", "closed"                     |            | 21        | 21
-    close_before_send         | "broken", "sent"                        |            | 24        | 24
-    shared_sender             | "ab"                                    |            | 648       | 648
-    work_queue                | "0 + 2", "1 + 1", "2 + 0"               |            | 40        | 40
-    channel_keeps_order       | "abc"                                   |            | 76        | 76
-    ask_each_other            |                                         | "Deadlock" | 2         | 1
-    first_failure             | "IndexError", "KeyError"                |            | 6         | 6
-    failure_while_cleaning_up | "IndexError and KeyError", "IndexError" |            | 10        | 10
-    result_beside_failure     | "no result"                             | "a result" | 10        | 10
-    started_or_failed         | "refused", "serving"                    |            | 4         | 4
-    order_of_tasks            | "abc"                                   |            | 6: 3!     | 6: all write one cell
-    """,
-    close_or_receive=(
-        _close_or_receive,
-        "One task receives, one sends, one closes the receiving end. The receiver gets the item or learns that its"
-        " end is closed; it never hangs.",
-    ),
-    close_before_send=(
-        _close_before_send,
-        "A consumer takes one of two items and leaves. Whether the producer hears of it depends on whether the second"
-        " item found room in the buffer before: sent is not received.",
-    ),
-    shared_sender=(
-        _shared_out(clones=False),
-        "Two producers share one end of a channel, and each closes it when it is done. The first one closes it while"
-        " the other still uses it.",
-        {"wrong": {"a, b not sent", "b, a not sent"}},
-    ),
-    work_queue=(_work_queue, "Two workers and two items: any share may fall to each, one may get all."),
-    channel_keeps_order=(
-        _channel_keeps_order,
-        "Three items through a channel with room for one come out in the order in which they went in.",
-    ),
-    ask_each_other=(
-        _ask_each_other,
-        "Two tasks each send to the other before they receive, over channels without a buffer.",
-    ),
-    first_failure=(
-        _first_failure,
-        "Two children fail after a checkpoint. Who fails first cancels the other, which then never gets to its own"
-        " failure: which of the two is reported is a matter of timing.",
-    ),
-    failure_while_cleaning_up=(
-        _failure_while_cleaning_up,
-        "One child fails, the other fails whatever happens, in its cleanup: the group has one failure or both.",
-    ),
-    result_beside_failure=(
-        _result_beside_failure,
-        "One child fails while the other computes. Whether there is a result depends on timing: what a caller may rely"
-        " on must not.",
-    ),
-    started_or_failed=(
-        _started_or_failed,
-        "nursery.start() of a server that finds its resource open or closed: the caller gets the value or the failure,"
-        " never neither.",
-    ),
-    order_of_tasks=(
-        _order_of_tasks,
-        "Three tasks of one nursery, one step each. Trio starts them in any order: code that needs call order has to"
-        " fix it before the tasks exist.",
-        {"wrong": {"acb", "bac", "bca", "cab", "cba"}},
-    ),
+    close_or_receive=_close_or_receive,
+    close_before_send=_close_before_send,
+    shared_sender=(_shared_out(clones=False), {"wrong": {"a, b not sent", "b, a not sent"}}),
+    work_queue=_work_queue,
+    channel_keeps_order=_channel_keeps_order,
+    ask_each_other=_ask_each_other,
+    first_failure=_first_failure,
+    failure_while_cleaning_up=_failure_while_cleaning_up,
+    result_beside_failure=_result_beside_failure,
+    started_or_failed=_started_or_failed,
+    order_of_tasks=(_order_of_tasks, {"wrong": {"acb", "bac", "bca", "cab", "cba"}}),
 )

@@ -173,6 +173,7 @@ def _both(name: str, mutant_name: str, story: str, cells: Sequence[str]) -> Iter
         interleavings=count(kept),
         read=read,
         text=repr(mix),
+        teaches=f"law {mutant.law}, kept",
     )
     yield Litmus(
         f"{name}_mutant",
@@ -183,6 +184,7 @@ def _both(name: str, mutant_name: str, story: str, cells: Sequence[str]) -> Iter
         interleavings=count(broken),
         read=read,
         text=f"with MUTANTS[{mutant_name!r}].apply():\n    {mix!r}",
+        teaches=f"law {mutant.law}, broken by a mutant",
     )
 
 

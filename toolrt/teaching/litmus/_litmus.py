@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from ast import literal_eval
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from math import factorial
+from pathlib import Path
 from textwrap import dedent
 from typing import Any, ParamSpec
 
@@ -19,8 +20,8 @@ _Arguments = ParamSpec("_Arguments")
 
 Program = Callable[[], Awaitable[Any]]
 
-#: A program, its story, and more fields of `Litmus`, by name.
-Entry = tuple[Program, str] | tuple[Program, str, Mapping[str, Any]]
+#: A program, and fields of `Litmus`, by name.
+Entry = tuple[Program, Mapping[str, Any]]
 
 
 @attrs.frozen
@@ -82,6 +83,8 @@ class Litmus:
     order: str = "any"
     #: Whether the program's module is tracked, so that plain Python reports what it touches.
     track: bool = False
+    #: What it teaches, in a line.
+    teaches: str = ""
 
     def __attrs_post_init__(self) -> None:
         if self.right & self.wrong or not self.outcomes:
@@ -143,28 +146,54 @@ def orders(*steps: int) -> Count:
     return Count(number, f"{sum(steps)}! / ({below})")
 
 
-def gallery(table: str, common: Mapping[str, Any] | None = None, /, **programs: Entry) -> tuple[Litmus, ...]:
-    """Make litmus programs from a table of what can come of them.
+@attrs.frozen
+class _Described:
+    """What `gallery.txt` says of one program."""
+
+    #: A literal or a number for each column.
+    cells: Sequence[str]
+    #: Fields of `Litmus` that are texts.
+    texts: Mapping[str, str]
+
+
+def _read(text: str) -> tuple[dict[str, str], dict[str, _Described]]:
+    """What each theme teaches, and the programs, by name."""
+    themes, programs = {}, {}
+    for block in text.split("\n\n")[1:]:
+        row, *lines = block.splitlines()
+        if row.startswith("# "):
+            name, _, themes[name] = row.removeprefix("# ").partition(": ")
+            continue
+        name, *cells, teaches = (cell.strip() for cell in row.split("|"))
+        story, _, proof = " ".join(map(str.strip, lines)).partition(" Proof: ")
+        programs[name] = _Described(cells, {"story": story, "proof": proof, "teaches": teaches})
+    return themes, programs
+
+
+#: What the programs of each theme have in common, and what is known of each program.
+LESSONS, DESCRIBED = _read(Path(__file__).with_name("gallery.txt").read_text(encoding="utf-8"))
+
+
+def gallery(common: Mapping[str, Any] | None = None, /, **programs: Program | Entry) -> tuple[Litmus, ...]:
+    """Make litmus programs that `gallery.txt` describes.
 
     Args:
-        table: a header, then a row for each program: its name, its right and its wrong outcomes as Python literals, the
-            number of its schedules (``steps 2 2``: as `orders`) and of its classes, each with how that is known; an
-            empty number was not counted.
         common: fields of `Litmus` that all of them have.
-        programs: by name the program, its story, and more fields of `Litmus`.
+        programs: by name the program, and what the file does not say: fields of `Litmus`, by name.
 
     Raises:
-        DefinitionRefused: there is a row without a program.
+        DefinitionRefused: the file does not have one of them.
     """
-    rows = rows_of(table)
     made = []
-    for name, (program, story, *more) in programs.items():
-        right, wrong, schedules, classes = rows.pop(name)
-        fields: dict[str, Any] = {"right": outcomes(right), "wrong": outcomes(wrong)}
+    for name, given in programs.items():
+        program, more = given if isinstance(given, tuple) else (given, {})
+        if name not in DESCRIBED:
+            raise DefinitionRefused("gallery(programs)", "programs of gallery.txt", name)
+        right, wrong, schedules, classes = DESCRIBED[name].cells
+        known = {"right": outcomes(right), "wrong": outcomes(wrong)}
         counted = {"interleavings": count(schedules), "classes": count(classes)}
-        made.append(Litmus(name, story, program, **{**fields, **counted, **(common or {}), **dict(*more)}))
-    if rows:
-        raise DefinitionRefused("gallery(table)", "a program for each row", sorted(rows))
+        fields = {**DESCRIBED[name].texts, **known, **counted, **(common or {}), **more}
+        made.append(Litmus(name, program=program, **fields))
     return tuple(made)
 
 

@@ -6,7 +6,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Entry, Program, gallery, together
+from toolrt.teaching.litmus._litmus import Program, gallery, together
 
 
 def _dining(guests: int, last_one_turns: bool = False) -> Program:
@@ -184,84 +184,21 @@ def _polite(tries: int) -> Program:
     return program
 
 
-def _dinner(guests: int) -> Entry:
-    story = (
-        f"{guests} philosophers take the left fork, then the right one. When each holds the left one none ever"
-        " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
-        " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
-        " held is one, so that executions differ by who waited for whom."
-    )
-    proof = "all end, or all wait in a circle: a task that waits holds a left fork, and a circle needs all of them"
-    return _dining(guests), story, {"proof": proof}
-
-
 #: Programs on locks.
 LOCKS = gallery(
-    """
-    program            | right                     | wrong      | schedules | classes
-    lock_2             | 2                         |            | 6         | 4
-    lock_3             | 3                         |            | 72        | 30
-    dining_2           | "all ate"                 | "Deadlock" | 8         | 5: run by DPOR
-    dining_3           | "all ate"                 | "Deadlock" | 285       | 37: run by DPOR
-    dining_4           | "all ate"                 | "Deadlock" | 26,744    | 185: run by DPOR
-    dining_5           | "all ate"                 | "Deadlock" |           | 841: run by DPOR
-    dining_3_one_turns | "all ate"                 |            | 218       | 36
-    two_locks          | "moved both"              | "Deadlock" | 22        | 12
-    two_stages         | "all or nothing"          |            | 10        | 8
-    two_stages_apart   | "all or nothing"          | "half"     | 18        | 12
-    two_stages_6       | "all or nothing"          | "half"     |           |
-    order_of_waiting   | "as asked"                |            | 636       | 636
-    upgrade            | "both wrote"              | "Deadlock" | 28        | 28
-    readers_and_writer | "00 00", "00 11", "11 11" |            | 206       | 40
-    livelock           | "1 ate", "2 ate"          | "0 ate"    | 730       | 68
-    """,
-    lock_2=(
-        _under_lock(2),
-        "The lost update, under a lock: no addition is lost. A task that finds the lock held is parked, and is handed"
-        " the lock when it is released; no other task barges in between.",
-    ),
-    lock_3=(_under_lock(3), "As lock_2, with three tasks."),
-    **{f"dining_{guests}": _dinner(guests) for guests in range(2, 6)},
-    dining_3_one_turns=(
-        _dining(3, last_one_turns=True),
-        "As dining_3, but the last one takes the right fork first: the locks have an order, and no tasks wait in a"
-        " circle.",
-    ),
-    two_locks=(
-        _two_locks,
-        "Two transfers in opposite directions, each under the locks of both accounts, the source's first.",
-    ),
-    two_stages=(
-        _two_stages(between=False),
-        "A writer draws under one lock and copies under another; a reader looks at both, lock by lock. As published"
-        " this is a bug. On Trio it is none: a free lock is taken before the checkpoint, so giving back the first and"
-        " taking the second are one step.",
-    ),
-    two_stages_apart=(
-        _two_stages(between=True),
-        "As two_stages, with a checkpoint between the stages (a tool call, say): now the reader may see half.",
-    ),
-    two_stages_6=(
-        _two_stages(between=True, writers=3, readers=3),
-        "As two_stages_apart, with three writers and three readers.",
-        {"proof": "a reader between two stages of a writer, or not; two_stages_apart has both"},
-    ),
-    order_of_waiting=(
-        _order_of_waiting,
-        "Three tasks take a StrictFIFOLock: they get it in the order in which they asked, whatever that is.",
-    ),
-    upgrade=(
-        _upgrade,
-        "Two readers each wait to be the only one, so as to write. When both are in, neither will ever be.",
-    ),
-    readers_and_writer=(
-        _readers_and_writer,
-        "Two readers and a writer of two steps, under the textbook's lock (Courtois, Heymans, Parnas, 1971): readers"
-        " see the page before or after, never between.",
-    ),
-    livelock=(
-        _polite(2),
-        "Two polite eaters take their own spoon, and put it down when the other's is taken. Each is always busy, and in"
-        " some schedules none ever eats: after two tries they give up here. Trio never tires of it.",
-    ),
+    lock_2=_under_lock(2),
+    lock_3=_under_lock(3),
+    dining_2=_dining(2),
+    dining_3=_dining(3),
+    dining_4=_dining(4),
+    dining_5=_dining(5),
+    dining_3_one_turns=_dining(3, last_one_turns=True),
+    two_locks=_two_locks,
+    two_stages=_two_stages(between=False),
+    two_stages_apart=_two_stages(between=True),
+    two_stages_6=_two_stages(between=True, writers=3, readers=3),
+    order_of_waiting=_order_of_waiting,
+    upgrade=_upgrade,
+    readers_and_writer=_readers_and_writer,
+    livelock=_polite(2),
 )

@@ -21,7 +21,6 @@ def _asked(
     kind: Callable[[Callable[[], Any]], TemporalCheck],
     program: Callable[[_Shared], Awaitable[object]],
     predicate: Callable[[_Shared], bool],
-    story: str,
 ) -> Entry:
     """Make a program whose outcome is what a temporal check says of it, of one execution at a time."""
     shared: _Shared = {}
@@ -41,7 +40,7 @@ def _asked(
             return "does not hold" if complaint else "holds"
         return "reached" if check.met else "not reached"
 
-    return functools.wraps(program)(observing(fresh, check)), story, {"read": read}
+    return functools.wraps(program)(observing(fresh, check)), {"read": read}
 
 
 def _both_inside(shared: _Shared) -> bool:
@@ -122,56 +121,11 @@ async def _last_word(shared: _Shared) -> None:
 
 #: Programs with a temporal check.
 MOMENTS = gallery(
-    """
-    program                | right                    | wrong           | schedules | classes
-    always_whole           |                          | "does not hold" | 6         | 6
-    always_whole_at_once   | "holds"                  |                 | 3         | 3
-    eventually_met         | "holds"                  | "does not hold" | 6         | 6
-    eventually_met_waiting | "holds"                  |                 | 4         | 4
-    reachable_both         | "not reached"            | "reached"       | 6         | 6
-    reachable_in_turn      | "not reached"            |                 | 6         | 4
-    sometimes_last         | "reached", "not reached" |                 | 2         | 2
-    """,
-    always_whole=_asked(
-        sim.always,
-        _transfer,
-        _nothing_is_gone,
-        "Something is moved in two steps. In the end all is well in every schedule; `sim.always` asks after each step,"
-        " and between the two it is in neither place.",
-    ),
-    always_whole_at_once=_asked(
-        sim.always, _transfer_at_once, _nothing_is_gone, "The same in one step: it holds after every step."
-    ),
-    eventually_met=_asked(
-        sim.eventually,
-        _visits,
-        _both_inside,
-        "Two visitors enter a room, stay for a checkpoint and leave. `sim.eventually` says that at some time both are"
-        " there; they may miss each other.",
-    ),
-    eventually_met_waiting=_asked(
-        sim.eventually,
-        _visits_that_wait,
-        _both_inside,
-        "The same where each waits for the other one: they meet in every schedule.",
-    ),
-    reachable_both=_asked(
-        sim.reachable,
-        _visits,
-        _both_inside,
-        "Can both be in the room? `sim.reachable` is content with one step of one schedule, and so this room has no"
-        " mutual exclusion.",
-    ),
-    reachable_in_turn=_asked(
-        sim.reachable,
-        _visits_in_turn,
-        _both_inside,
-        "The same behind a lock: no step of any schedule has both inside.",
-    ),
-    sometimes_last=_asked(
-        sim.sometimes,
-        _last_word,
-        lambda shared: bool(shared) and shared["said"].get() == "no",
-        "Two tasks have a word each. `sim.sometimes` looks at the end only, and `no` is the last word of one schedule.",
-    ),
+    always_whole=_asked(sim.always, _transfer, _nothing_is_gone),
+    always_whole_at_once=_asked(sim.always, _transfer_at_once, _nothing_is_gone),
+    eventually_met=_asked(sim.eventually, _visits, _both_inside),
+    eventually_met_waiting=_asked(sim.eventually, _visits_that_wait, _both_inside),
+    reachable_both=_asked(sim.reachable, _visits, _both_inside),
+    reachable_in_turn=_asked(sim.reachable, _visits_in_turn, _both_inside),
+    sometimes_last=_asked(sim.sometimes, _last_word, lambda shared: bool(shared) and shared["said"].get() == "no"),
 )

@@ -71,37 +71,10 @@ def _count(is_added_there: bool) -> Program:
 
 #: Programs with threads and sockets.
 OUTSIDE = gallery(
-    """
-    program           | right | wrong     | schedules | classes
-    check_then_thread | 0     | -1        | 7         | 3
-    check_in_thread   | 0     |           | 7         | 2
-    one_read          | "abc" | "a", "ab" | 5         | 5
-    read_until_whole  | "abc" |           | 5         | 5
-    count_sent        | 2     | 1         | 158       | 158
-    count_kept_there  | 2     |           | 158       | 158
-    """,
-    check_then_thread=(
-        _seats(is_checked_inside=False),
-        "A task looks whether a seat is free and takes it in a worker thread; another one does both in one step. It may"
-        " come before the thread, and one seat is sold twice.",
-    ),
-    check_in_thread=(
-        _seats(is_checked_inside=True),
-        "The same where the thread looks, too. Between two hand-overs a thread is one step, so this is right.",
-    ),
-    one_read=(
-        _message(is_read_whole=False),
-        "Three bytes are sent over a socket and read by one call. TCP keeps the order of bytes and no messages:"
-        " some may be missing.",
-    ),
-    read_until_whole=(_message(is_read_whole=True), "The same with reads until all three are there."),
-    count_sent=(
-        _count(is_added_there=False),
-        "Two clients read a count and send the next one over a socket to a server, which keeps what it gets. Both may"
-        " send 1.",
-    ),
-    count_kept_there=(
-        _count(is_added_there=True),
-        "The same where they send what is to be done, and the server does it.",
-    ),
+    check_then_thread=_seats(is_checked_inside=False),
+    check_in_thread=_seats(is_checked_inside=True),
+    one_read=_message(is_read_whole=False),
+    read_until_whole=_message(is_read_whole=True),
+    count_sent=_count(is_added_there=False),
+    count_kept_there=_count(is_added_there=True),
 )

@@ -168,76 +168,24 @@ async def _two_looks() -> int:
 
 #: Programs whose module is tracked.
 PLAIN = gallery(
-    """
-    program         | right      | wrong | schedules | classes
-    plain_attribute | 2          | 1     | 6         | 4
-    plain_dict      | 2          | 1     | 6         | 4
-    plain_two_keys  | 2          |       | 6         | 1
-    plain_list      | 2          | 1     | 6         | 4
-    plain_closure   | 2          | 1     | 6         | 4
-    plain_deque     | 1          | 2     | 6         | 4
-    plain_heap      | 1          | 2     | 6         | 4
-    plain_counter   | 1          | 2     | 6         | 4
-    plain_vars      | 2          | 1     | 6         | 4
-    plain_view      | 2          | 1     | 6         | 4
-    plain_children  | "ab", "ba" |       | 2         | 2
-    """,
     {"track": True},
-    plain_attribute=(
-        _attribute,
-        "Two tasks add one to an attribute of a plain object, and nothing says that it is shared. Tracked, its reads"
-        " and writes are seen: four classes, as with a cell.",
-    ),
-    plain_dict=(_dict, "The same with a key of a dict."),
-    plain_two_keys=(
-        _two_keys,
-        "The same with a key for each task. Each key is a variable of its own, so there is one class.",
-    ),
-    plain_list=(_list, "The same with an item of a list."),
-    plain_closure=(_closure, "The same with a variable of a closure."),
-    plain_deque=(
-        _deque,
-        "Two tasks look whether there is a job in a deque, and take it a checkpoint later. Both may take it.",
-    ),
-    plain_heap=(
-        _heap,
-        "Two tasks push a timer onto an empty heap. Both may find it empty; `heapq.heappush` is no method of the list.",
-    ),
-    plain_counter=(_counter, "Two tasks greet, each unless the other one did. The write is in `Counter.update`."),
-    plain_vars=(
-        _vars,
-        "An attribute is read by its name and written through `vars`. That step may have written anything.",
-    ),
-    plain_view=(_view, "A byte is read from a bytearray and written through a memoryview of it."),
-    plain_children=(
-        _children,
-        "Two tasks of one step append to a list. The order in which a nursery starts them is no order.",
-    ),
+    plain_attribute=_attribute,
+    plain_dict=_dict,
+    plain_two_keys=_two_keys,
+    plain_list=_list,
+    plain_closure=_closure,
+    plain_deque=_deque,
+    plain_heap=_heap,
+    plain_counter=_counter,
+    plain_vars=_vars,
+    plain_view=_view,
+    plain_children=_children,
 )
 
 #: Programs in the orders that Trio's scheduler makes, beside one in any order.
 ORDERS = gallery(
-    """
-    program          | right | wrong | schedules | classes
-    passes           |       | 1     | 4         | 2
-    two_looks        | 1     | 0     | 10        | 10
-    two_looks_passes | 1     |       | 4         | 4
-    """,
     {"order": "trio"},
-    passes=(
-        lost_update(2, 1),
-        "Two tasks add one to a counter, in the orders that Trio's scheduler makes: each steps once in each pass."
-        ' So both read before either writes, and one is always lost. With order="any" it is `lost_update_2x1`.',
-    ),
-    two_looks=(
-        _two_looks,
-        "One task sets a flag behind a checkpoint, another one looks behind two. A checkpoint may take any time, as"
-        " Trio's documentation says: the flag need not be set.",
-        {"order": "any"},
-    ),
-    two_looks_passes=(
-        _two_looks,
-        "The same in the orders that Trio's scheduler makes. The flag is set one pass earlier, so a program may come to"
-        " rely on it without a word in the documentation.",
-    ),
+    passes=lost_update(2, 1),
+    two_looks=(_two_looks, {"order": "any"}),
+    two_looks_passes=_two_looks,
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from itertools import permutations, product
-from math import factorial
 
 import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, orders, together
+from toolrt.teaching.litmus._litmus import Entry, Program, gallery, one_step, together
 
 
 def _needle(tasks: int, rounds: int) -> Program:
@@ -110,78 +109,22 @@ def _held(tools: int, files: int) -> list[str]:
     return [" ".join(texts) for texts in product(*each)]
 
 
-def _tools_count(tools: int, files: int) -> Count:
-    number = 1
-    for file in range(files):
-        number *= factorial(len("abcdef"[:tools][file::files]))
-    return Count(number, "for each file the orders of its tools")
-
-
-def _squared(tasks: int) -> Count:
-    return Count(factorial(tasks) ** 2, f"({tasks}!)^2: any order of the first steps with any of the second")
+def _appending(tools: int, files: int) -> Entry:
+    held = _held(tools, files)
+    return _tools(tools, files), {"right": held[:1], "wrong": held[1:], "sample": 3_000}
 
 
 #: Programs that tell searches apart.
-SPACES: tuple[Litmus, ...] = (
-    Litmus(
-        "needle_3x2",
-        "Two tasks write their names into a log, twice each, while a third walks along. The one word in six that is"
-        " wrong is the one in which they take turns exactly.",
-        _needle(3, 2),
-        right=_words(2) - {"abab"},
-        wrong={"abab"},
-        interleavings=orders(3, 3, 3),
-        classes=Count(6, "4! / (2! 2!): orders of the names"),
-    ),
-    Litmus(
-        "needle_5x3",
-        "As needle_3x2, with three rounds and three tasks that only walk along: 305 billion schedules, and"
-        " only 20 of them differ. It tells samplers apart: a random walk finds the wrong word once in 32 executions,"
-        " PCT of depth 3 hardly ever.",
-        _needle(5, 3),
-        right=_words(3) - {"ababab"},
-        wrong={"ababab"},
-        interleavings=orders(4, 4, 4, 4, 4),
-        classes=Count(20, "6! / (3! 3!): orders of the names"),
-        proof="each name is written three times, in any order",
-    ),
-    *(
-        Litmus(
-            f"reorder_{tasks}",
-            f"{tasks - 1} tasks set one cell, then another; one more task reads both, in that order. It should see both"
-            " or neither. The more there are that set, the rarer is it to see one alone; the classes grow as (n!)^2.",
-            _reorder(tasks),
-            right={(0, 0), (1, -1)},
-            wrong={(0, -1), (1, 0)},
-            interleavings=orders(*[2] * tasks),
-            classes=_squared(tasks),
-            proof="each cell is read once, at 0 or set; reading first between two others gives the mixed pairs",
-        )
-        for tasks in (3, 4, 5, 10)
-    ),
-    Litmus(
-        "uneven_25",
-        "A task of one step looks at how far a task of 25 steps has come. Seeing it at its end takes 25 choices in a"
-        " row: a random walk does it once in 33 million executions, though it is one schedule in 26.",
-        _uneven,
-        right=range(25),
-        wrong={25},
-        interleavings=orders(25, 1),
-        classes=Count(26, "the place of the one step"),
-    ),
-    *(
-        Litmus(
-            f"tools_{tools}_on_{files}",
-            f"{tools} tools of three steps; the second appends to one of {files} file{'s'[: files > 1]}, and nothing"
-            " orders them. The schedules are many, what differs is the order on each file. Tickets leave one.",
-            _tools(tools, files),
-            right=_held(tools, files)[:1],
-            wrong=_held(tools, files)[1:],
-            interleavings=orders(*[3] * tools),
-            classes=_tools_count(tools, files),
-            proof="the orders of each file's tools, in any combination",
-            sample=3_000,
-        )
-        for tools, files in ((4, 2), (6, 3), (5, 5), (5, 1))
-    ),
+SPACES = gallery(
+    needle_3x2=(_needle(3, 2), {"right": _words(2) - {"abab"}, "wrong": {"abab"}}),
+    needle_5x3=(_needle(5, 3), {"right": _words(3) - {"ababab"}, "wrong": {"ababab"}}),
+    reorder_3=_reorder(3),
+    reorder_4=_reorder(4),
+    reorder_5=_reorder(5),
+    reorder_10=_reorder(10),
+    uneven_25=(_uneven, {"right": range(25), "wrong": {25}}),
+    tools_4_on_2=_appending(4, 2),
+    tools_6_on_3=_appending(6, 3),
+    tools_5_on_5=_appending(5, 5),
+    tools_5_on_1=_appending(5, 1),
 )

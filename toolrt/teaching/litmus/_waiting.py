@@ -236,109 +236,24 @@ async def _sleep_tie() -> str:
     return log.get()
 
 
-_BUFFER = (
-    'Producers and consumers share a buffer of one place and one condition for both "not full" and "not empty",'
-    " and wake one waiter (Cargill's example)."
-)
-
 #: Programs that wait.
 WAITING = gallery(
-    """
-    program                  | right       | wrong               | schedules | classes
-    event_set_before_wait    | "heard"     |                     | 2         | 2
-    event_after_data         | 1           |                     | 3         | 2
-    event_before_data        | 1           | 0                   | 5         | 4
-    lost_wakeup              | "woken"     | "Deadlock"          | 4         | 4
-    wakeup_with_predicate    | "woken"     |                     | 4         | 4
-    stolen_wakeup            | "all taken" | "below zero"        | 46        | 46
-    bounded_buffer_1p2c      | "empty"     |                     | 50        | 50
-    bounded_buffer_2p2c      | "empty"     | "Deadlock"          | 480       | 480
-    bounded_buffer_2p2c_all  | "empty"     |                     | 480       | 480
-    rendezvous               | "met"       |                     | 4         | 4
-    rendezvous_backwards     |             | "Deadlock"          | 2         | 1
-    barrier                  | "together"  |                     | 4         | 4
-    barrier_used_again       | "together"  |                     | 16        | 16
-    barrier_used_again_apart | "together"  | "Deadlock", "apart" | 1,168     | 1,168
-    at_most_2                | 1, 2        |                     | 852       | 366
-    poll                     | 1           |                     | 7         | 7
-    sleep_order              | "1 2"       |                     | 2         | 2
-    sleep_tie                | "ab", "ba"  |                     | 4         | 4
-    """,
-    event_set_before_wait=(
-        _event_set_before_wait,
-        "One task sets an event, the other waits for it. An event remembers: the order does not matter.",
-    ),
-    event_after_data=(
-        _event_with_data(data_first=True),
-        "Data is written, then an event is set; a task that waits for the event finds the data.",
-    ),
-    event_before_data=(
-        _event_with_data(data_first=False),
-        "The event is set before the data is there, and a waiter may look too early.",
-    ),
-    lost_wakeup=(
-        _lost_wakeup,
-        "One task waits for a condition, another notifies. A condition does not remember: a notification that no task"
-        " waits for is gone, and a task that comes later waits for ever.",
-    ),
-    wakeup_with_predicate=(
-        _wakeup_with_predicate,
-        "As lost_wakeup, with a fact that is written down under the lock and looked at before waiting.",
-    ),
-    stolen_wakeup=(
-        _stolen_wakeup,
-        "Two consumers look once (if, not while) whether there is an item, and wait when there is none. Both are woken"
-        " for the one item, and the second takes what is not there.",
-    ),
-    bounded_buffer_1p2c=(
-        _bounded_buffer(1, 2, 1, wake_all=False),
-        f"{_BUFFER} With one producer and two consumers other systems deadlock; Trio hands the lock to the first in"
-        " line, and no schedule of it does.",
-    ),
-    bounded_buffer_2p2c=(
-        _bounded_buffer(2, 2, 1, wake_all=False),
-        f"{_BUFFER} With two of each, a consumer's notification may wake the other consumer, and all sleep.",
-    ),
-    bounded_buffer_2p2c_all=(
-        _bounded_buffer(2, 2, 1, wake_all=True),
-        "As bounded_buffer_2p2c, but every task is woken and looks again: no schedule deadlocks.",
-    ),
-    rendezvous=(
-        _rendezvous(release_first=True),
-        "Two tasks each open the other's gate, then wait at their own: they meet in every schedule.",
-    ),
-    rendezvous_backwards=(
-        _rendezvous(release_first=False),
-        "The same with the two lines swapped: each waits for what the other does after waiting. No schedule is right.",
-    ),
-    barrier=(
-        _barrier(1, checked=False),
-        "Two tasks count themselves at a barrier of one semaphore; the last of them opens it for both."
-        " Used once it holds.",
-    ),
-    barrier_used_again=(
-        _barrier(3, checked=False),
-        "As barrier, three times over. A permit that is released goes to a waiter at once: on Trio no other task can"
-        " snatch it.",
-    ),
-    barrier_used_again_apart=(
-        _barrier(3, checked=True),
-        "As barrier_used_again, with a checkpoint between counting and waiting. A fast task comes round and takes the"
-        " permit that was meant for the slow one, which does not wait yet.",
-    ),
-    at_most_2=(
-        _at_most(2, 3),
-        "Three tasks under a CapacityLimiter of two: never more than two inside, and some schedule has no more than"
-        " one.",
-    ),
-    poll=(
-        _poll,
-        "One task polls for what another writes. One schedule would let it poll for ever; a round that wrote nothing is"
-        " not repeated before something has been written, so every schedule ends.",
-    ),
-    sleep_order=(
-        _sleep_order,
-        "Two sleeps of different length end in order: virtual time moves only when nothing can run.",
-    ),
-    sleep_tie=(_sleep_tie, "Two sleeps that end at the same instant end in either order."),
+    event_set_before_wait=_event_set_before_wait,
+    event_after_data=_event_with_data(data_first=True),
+    event_before_data=_event_with_data(data_first=False),
+    lost_wakeup=_lost_wakeup,
+    wakeup_with_predicate=_wakeup_with_predicate,
+    stolen_wakeup=_stolen_wakeup,
+    bounded_buffer_1p2c=_bounded_buffer(1, 2, 1, wake_all=False),
+    bounded_buffer_2p2c=_bounded_buffer(2, 2, 1, wake_all=False),
+    bounded_buffer_2p2c_all=_bounded_buffer(2, 2, 1, wake_all=True),
+    rendezvous=_rendezvous(release_first=True),
+    rendezvous_backwards=_rendezvous(release_first=False),
+    barrier=_barrier(1, checked=False),
+    barrier_used_again=_barrier(3, checked=False),
+    barrier_used_again_apart=_barrier(3, checked=True),
+    at_most_2=_at_most(2, 3),
+    poll=_poll,
+    sleep_order=_sleep_order,
+    sleep_tie=_sleep_tie,
 )

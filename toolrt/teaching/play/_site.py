@@ -16,8 +16,8 @@ import attrs
 from toolrt import view
 from toolrt.errors import DefinitionRefused
 from toolrt.teaching.litmus import THEMES, Litmus
+from toolrt.teaching.litmus._litmus import LESSONS
 from toolrt.teaching.play._game import Game
-from toolrt.teaching.play._lessons import LESSONS, taught_by
 
 #: So many schedules of a program are on its page, unless another number is given.
 MOST_ON_A_PAGE = 300
@@ -107,7 +107,7 @@ def _entry(program: Litmus, tree: Mapping[str, Any]) -> dict[str, Any]:
         "name": program.name,
         "file": f"{program.name}.html",
         "story": program.story,
-        "teaches": taught_by(program),
+        "teaches": program.teaches,
         "difficulty": _difficulty(program, tree),
         "goes_wrong": bool(program.wrong),
         "classes": tree["classes"],
