@@ -1,6 +1,18 @@
 """The languages that are known here: by which names their files go, and who parses them.
 
 Rules.  A file's name alone decides its language.  A grammar is loaded when the first file of its language is met.
+
+What is asked of a tree stands in `queries`, in tree-sitter's query language.  Captures say what a node is, whatever the
+language:
+
+- ``def.KIND``: a symbol of that kind; with it ``name``, and ``body`` where it has one (else the signature is all of
+  it).  ``scope`` is what symbols are in without being one (Rust's ``impl``).
+- ``based`` and ``base``: a symbol, and something that it inherits from or implements.
+- ``call``: what is called, or for some languages the node of the call.
+- ``import``: a node that says where names come from.
+
+Patterns are separated by empty lines: one that a version of a grammar does not know is left out alone, which the tests
+of that language notice.
 """
 
 from __future__ import annotations
@@ -8,15 +20,18 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from toolrt.errors import MissingExtra
-from toolrt.plugins.code import _queries
 
 if TYPE_CHECKING:
     import tree_sitter
+
+
+_QUERIES = Path(__file__).with_name("queries")
 
 
 @attrs.frozen
@@ -41,42 +56,37 @@ class Language:
         return self.family or self.name
 
 
+def _language(
+    name: str, *endings: str, asked: Sequence[str] = (), package: str = "", function: str = "language", family: str = ""
+) -> Language:
+    """A language whose grammar and query are called as it is, unless said otherwise; `asked` are files in `queries`."""
+    texts = [_QUERIES.joinpath(f"{one}.scm").read_text(encoding="utf-8") for one in asked or [name]]
+    return Language(name, endings, package or f"tree_sitter_{name}", function, "\n".join(texts), family)
+
+
+_SCRIPT = ("script", "typescript")
+_C_SOURCES = (".cc", ".cpp", ".cxx", ".c++")
+_C_HEADERS = (".h", ".hh", ".hpp", ".hxx", ".h++", ".ipp", ".inl")
+
 #: By name.
 LANGUAGES = {
     language.name: language
     for language in (
-        Language("python", (".py", ".pyi"), "tree_sitter_python", "language", _queries.PYTHON),
-        Language(
-            "javascript",
-            (".js", ".jsx", ".mjs", ".cjs"),
-            "tree_sitter_javascript",
-            "language",
-            _queries.JAVASCRIPT,
-            "javascript",
+        _language("python", ".py", ".pyi"),
+        _language("javascript", ".js", ".jsx", ".mjs", ".cjs", asked=("script", "javascript"), family="javascript"),
+        _language(
+            "typescript", ".ts", ".mts", ".cts", asked=_SCRIPT, function="language_typescript", family="javascript"
         ),
-        Language(
-            "typescript",
-            (".ts", ".mts", ".cts"),
-            "tree_sitter_typescript",
-            "language_typescript",
-            _queries.TYPESCRIPT,
-            "javascript",
+        _language(
+            "tsx", ".tsx", asked=_SCRIPT, package="tree_sitter_typescript", function="language_tsx", family="javascript"
         ),
-        Language("tsx", (".tsx",), "tree_sitter_typescript", "language_tsx", _queries.TYPESCRIPT, "javascript"),
-        Language("go", (".go",), "tree_sitter_go", "language", _queries.GO),
-        Language("rust", (".rs",), "tree_sitter_rust", "language", _queries.RUST),
-        Language("java", (".java",), "tree_sitter_java", "language", _queries.JAVA),
-        Language("c", (".c",), "tree_sitter_c", "language", _queries.C, "c"),
+        _language("go", ".go"),
+        _language("rust", ".rs"),
+        _language("java", ".java"),
+        _language("c", ".c", family="c"),
         # A header may be either's; the grammar of C++ reads both.
-        Language(
-            "cpp",
-            (".cc", ".cpp", ".cxx", ".c++", ".h", ".hh", ".hpp", ".hxx", ".h++", ".ipp", ".inl"),
-            "tree_sitter_cpp",
-            "language",
-            _queries.CPP,
-            "c",
-        ),
-        Language("ruby", (".rb", ".rake", ".gemspec"), "tree_sitter_ruby", "language", _queries.RUBY),
+        _language("cpp", *_C_SOURCES, *_C_HEADERS, asked=("c", "cpp"), family="c"),
+        _language("ruby", ".rb", ".rake", ".gemspec"),
     )
 }
 
