@@ -27,127 +27,80 @@ def src(tree):
     return tree
 
 
-def test_relative_name_starts_at_the_root(src):
-    """Without a working directory a name is relative to the workspace."""
-    assert src.key("src/a.txt") == A
+#: What a name goes through, so that no name needs a tree of its own; `{root}` and `{outside}` are the tree's.
+_WAYS = {
+    "sub": Directory(),
+    "way": Symlink("src"),
+    "link": Symlink("src/a.txt"),
+    "absolute": Symlink("{root}/src/a.txt"),
+    "one": Symlink("d/two"),
+    "d/two": Symlink("../three"),
+    "three": Symlink("src/a.txt"),
+    "dangling": Symlink("src/new.txt"),
+    "far/deep/b.txt": "",
+    "near": Symlink("far/deep"),
+    "{outside}/back": Symlink("{root}/src"),
+    "out": Symlink("{outside}/back"),
+    "pipe": Special(),
+    "circle": Symlink("turn"),
+    "turn": Symlink("circle"),
+}
 
 
-def test_relative_name_starts_at_the_working_directory(src):
-    """The state's working directory counts, not the process's."""
-    assert src.key("a.txt", State(working_dir="src")) == A
+@pytest.fixture
+def ways(src):
+    """The tree with links to the file, and to what is not there."""
+    for path, what in _WAYS.items():
+        target = Symlink(what.target.format(root=src.root, outside=src.outside)) if isinstance(what, Symlink) else what
+        src.put(path.format(outside=src.outside), target)
+    return src
 
 
-def test_working_directory_may_be_absolute(src):
-    """An absolute working directory means the same as a relative one."""
-    assert src.key("a.txt", State(working_dir=f"{src.root}/src")) == A
+@pytest.mark.parametrize(
+    ("path", "working_dir", "key"),
+    [
+        ("src/a.txt", None, "src/a.txt"),
+        ("a.txt", "src", "src/a.txt"),  # the state's working directory counts, not the process's
+        ("a.txt", "{root}/src", "src/a.txt"),
+        ("a.txt", "way", "src/a.txt"),
+        ("../src/a.txt", "way", "src/a.txt"),
+        ("{root}/src/a.txt", None, "src/a.txt"),
+        ("{root}/src/a.txt", "{outside}", "src/a.txt"),
+        ("././src/./a.txt", None, "src/a.txt"),
+        ("src///a.txt", None, "src/a.txt"),
+        ("//{root}//src/a.txt", None, "src/a.txt"),
+        ("sub/../src/a.txt", None, "src/a.txt"),  # the ticket's case
+        ("../repo/src/a.txt", None, "src/a.txt"),  # a name may leave the workspace, if it comes back
+        ("out/a.txt", None, "src/a.txt"),  # and so may a link
+        ("near/../../src/a.txt", None, "src/a.txt"),  # behind a link the parent is that of its target
+        ("near/../x", None, "far/x"),
+        ("later/../src/a.txt", None, "src/a.txt"),
+        ("x/../" * 300 + "src/a.txt", None, "src/a.txt"),  # a detour does not count for the depth
+        ("link", None, "src/a.txt"),
+        ("absolute", None, "src/a.txt"),
+        ("one", None, "src/a.txt"),  # each link is relative to where it stands
+        ("way/a.txt", None, "src/a.txt"),
+        ("way/new.txt", None, "src/new.txt"),
+        ("dangling", None, "src/new.txt"),
+        ("~/repo/src/a.txt", None, "src/a.txt"),
+        ("~a.txt", None, "~a.txt"),  # only a tilde alone stands for the home directory
+        ("./~/a.txt", None, "~/a.txt"),
+        ("\u00e4" * 127 + "a", None, "\u00e4" * 127 + "a"),  # 255 bytes in fewer characters
+        ("x/" * 255 + "a", None, "x/" * 255 + "a"),  # 256 parts
+    ],
+)
+def test_name_has_the_key_of_its_file(ways, path, working_dir, key):
+    """However it is spelled, through links or not, and whether the file is there or not."""
+    state = State(working_dir=working_dir.format(root=ways.root, outside=ways.outside)) if working_dir else None
+    assert ways.key(path.format(root=ways.root), state) == tuple(key.split("/"))
 
 
-def test_working_directory_may_be_a_link(src):
-    """A linked working directory is followed."""
-    src.put("here", Symlink("src"))
-    assert src.key("a.txt", State(working_dir="here")) == A
-    assert src.key("../src/a.txt", State(working_dir="here")) == A
-
-
-def test_absolute_name_is_the_same_file(src):
-    """An absolute name inside the workspace has the key of the relative one."""
-    assert src.key(f"{src.root}/src/a.txt") == A
-
-
-def test_dot_parts_change_nothing(src):
-    """A dot is no part of a key."""
-    assert src.key("././src/./a.txt") == A
-
-
-def test_repeated_slashes_change_nothing(src):
-    """An empty part is no part of a key."""
-    assert src.key("src///a.txt") == A
-    assert src.key(f"//{src.root}//src/a.txt") == A
-
-
-def test_dot_dot_goes_up(src):
-    """The ticket's case: a name through a directory and back."""
-    src.put("sub", Directory())
-    assert src.key("sub/../src/a.txt") == A
-
-
-def test_dot_dot_may_leave_and_come_back(src):
-    """A name may go above the root, if it comes back."""
-    assert src.key("../repo/src/a.txt") == A
-
-
-def test_dot_dot_goes_up_from_where_a_link_leads(src):
-    """After a link the parent is that of its target, as for the system."""
-    src.put("far/deep/b.txt")
-    src.put("near", Symlink("far/deep"))
-    assert src.key("near/../../src/a.txt") == A
-    assert src.key("near/../x") == ("far", "x")
-
-
-def test_dot_dot_undoes_a_missing_directory(src):
-    """The key is the same before and after the directory is made."""
-    assert src.key("later/../src/a.txt") == A
-    src.put("later", Directory())
-    assert src.key("later/../src/a.txt") == A
-
-
-def test_symlink_is_its_target(src):
-    """A link has the key of the file it leads to."""
-    src.put("link", Symlink("src/a.txt"))
-    assert src.key("link") == A
-
-
-def test_absolute_symlink_is_its_target(src):
-    """So does a link with an absolute text."""
-    src.put("link", Symlink(f"{src.root}/src/a.txt"))
-    assert src.key("link") == A
-
-
-def test_symlink_chain_is_its_end(src):
-    """Links to links are followed to the end, each relative to where it stands."""
-    src.put("one", Symlink("d/two"))
-    src.put("d/two", Symlink("../three"))
-    src.put("three", Symlink("src/a.txt"))
-    assert src.key("one") == A
-
-
-def test_symlinked_parent_of_a_file(src):
-    """A linked directory is followed."""
-    src.put("way", Symlink("src"))
-    assert src.key("way/a.txt") == A
-
-
-def test_symlinked_parent_of_a_missing_file(src):
-    """The key of a file that is not there yet is found through links too."""
-    src.put("way", Symlink("src"))
-    assert src.key("way/new.txt") == src.key("src/new.txt") == ("src", "new.txt")
-
-
-def test_dangling_symlink_is_its_missing_target(src):
-    """A link to a file that is not there yet has that file's key."""
-    src.put("link", Symlink("src/new.txt"))
-    assert src.key("link") == ("src", "new.txt")
-
-
-def test_symlink_through_the_outside_may_come_back(src):
-    """What counts is where a name ends."""
-    src.put(f"{src.outside}/back", Symlink(f"{src.root}/src"))
-    src.put("out", Symlink(f"{src.outside}/back"))
-    assert src.key("out/a.txt") == A
-
-
-def test_missing_file_keeps_its_key_when_created(src):
-    """The key does not depend on whether the file exists."""
-    before = src.key("src/new.txt")
-    src.put("src/new.txt")
-    assert src.key("src/new.txt") == before
-
-
-def test_missing_directories_keep_the_key_when_created(src):
-    """Nor on whether its directories do."""
-    before = src.key("x/y/new.txt")
-    src.put("x/y/new.txt")
-    assert src.key("x/y/new.txt") == before == ("x", "y", "new.txt")
+@pytest.mark.parametrize(("path", "made"), [("src/new.txt", None), ("x/y/new.txt", None), ("later/../a", "later/b")])
+def test_missing_file_keeps_its_key_when_created(src, path, made):
+    """The key does not depend on whether the file, or a directory on its way, exists."""
+    before = src.key(path)
+    src.put(made or path)
+    assert src.key(path) == before
 
 
 async def test_replaced_file_keeps_its_key(src):
@@ -155,17 +108,6 @@ async def test_replaced_file_keeps_its_key(src):
     before = src.key("src/a.txt")
     await src.disk.revise(A, 1000, lambda _: b"new")
     assert src.key("src/a.txt") == before
-
-
-def test_tilde_is_the_home_directory(src):
-    """A name below the home directory is expanded."""
-    assert src.key("~/repo/src/a.txt") == A
-
-
-def test_tilde_in_front_of_a_name_is_a_letter(src):
-    """Only a tilde alone stands for the home directory."""
-    assert src.key("~a.txt") == ("~a.txt",)
-    assert src.key("./~/a.txt") == ("~", "a.txt")
 
 
 def test_tilde_without_a_home_is_refused():
@@ -274,10 +216,8 @@ def test_link_that_leads_outside_is_refused_without_showing_where(src, target):
 
 
 def test_working_directory_outside_is_refused(src):
-    """A relative name from outside stays outside; an absolute one inside is fine."""
-    state = State(working_dir=src.outside)
-    assert problem(src, "a.txt", state) == OUTSIDE
-    assert src.key(f"{src.root}/src/a.txt", state) == A
+    """A relative name from outside stays outside."""
+    assert problem(src, "a.txt", State(working_dir=src.outside)) == OUTSIDE
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "", "a\0b", "x" * 256, "\ud800"])
@@ -293,14 +233,6 @@ def test_refused_name_still_claims_what_it_went_through(src):
     assert src.workspace.claims("link/a.txt", State(), WRITE) == (Claim(("file", "link"), READ),)
 
 
-def test_symlink_loop_is_refused(src):
-    """A circle ends, with a text that names a link of it."""
-    src.put("one", Symlink("two"))
-    src.put("two", Symlink("one"))
-    assert "lead in a circle" in problem(src, "one")
-    assert "lead in a circle" in problem(src, "one/a.txt")
-
-
 def test_symlinks_in_a_row_are_bounded(src):
     """Forty links are followed, one more is not."""
     src.put("link0", Symlink("src/a.txt"))
@@ -310,41 +242,25 @@ def test_symlinks_in_a_row_are_bounded(src):
     assert "circle" in problem(src, "link40")
 
 
-def test_empty_name_is_refused(src):
-    """An empty name is no file's."""
-    assert "empty" in problem(src, "")
-
-
-def test_nul_is_refused(src):
-    """A NUL ends a name for the system, so it cannot be in one."""
-    assert "NUL" in problem(src, "a\0b")
-
-
-def test_half_a_surrogate_pair_is_refused(src):
-    """A name must be encodable."""
-    assert "surrogate" in problem(src, "a\ud800")
-
-
-def test_name_of_the_longest_length_is_taken(src):
-    """255 bytes in a part are a name, also when they are fewer characters."""
-    assert src.key("ä" * 127 + "a") == ("ä" * 127 + "a",)
-
-
-@pytest.mark.parametrize("path", ["x" * 256, "ä" * 128, "src/" + "x" * 256 + "/a", "x/" * 2100])
-def test_too_long_name_is_refused(src, path):
-    """Longer ones are refused before the disk is asked."""
-    assert "at most" in problem(src, path)
-
-
-def test_name_of_the_greatest_depth_is_taken(src):
-    """256 parts below the root are a name."""
-    assert len(src.key("x/" * 255 + "a")) == 256
-
-
-def test_too_deep_name_is_refused(src):
-    """One part more is refused, before its claims grow; a detour does not count."""
-    assert "at most 256 directories deep" in problem(src, "x/" * 256 + "a")
-    assert src.key("x/../" * 300 + "src/a.txt") == A
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("", "empty"),
+        ("a\0b", "NUL"),
+        ("a\ud800", "surrogate"),
+        *[(path, "at most") for path in ("x" * 256, "\u00e4" * 128, "src/" + "x" * 256 + "/a", "x/" * 2100)],
+        ("x/" * 256 + "a", "at most 256 directories deep"),
+        *[(path, "lead in a circle") for path in ("circle", "circle/a.txt")],
+        *[(path, "expected a file, got a directory") for path in ("src", "src/", "src/.", "src/..", ".", "way")],
+        *[(path, "got a file") for path in ("src/a.txt/", "src/a.txt/.", "src/a.txt/../a.txt")],
+        ("src/new/", "the name of a directory"),
+        ("src/a.txt/b", "src/a.txt: expected a directory, got a file."),
+        ("pipe", "got a named pipe"),
+    ],
+)
+def test_name_of_no_file_is_refused(ways, path, why):
+    """Before the disk is asked where the name alone says it; the text says what was wrong."""
+    assert why in problem(ways, path)
 
 
 def test_way_that_becomes_too_long_is_refused(src):
@@ -352,36 +268,6 @@ def test_way_that_becomes_too_long_is_refused(src):
     src.put("deep", Symlink("/".join(["x" * 200] * 15)))
     assert src.key("deep/" + "/".join(["y" * 200] * 2)) is not None
     assert "a name the disk can hold" in problem(src, "deep/" + "/".join(["y" * 200] * 10))
-
-
-@pytest.mark.parametrize("path", ["src", "src/", "src/.", "src/..", ".", "way"])
-def test_directory_is_refused(src, path):
-    """A directory is no file, however it is spelled."""
-    src.put("way", Symlink("src"))
-    assert "expected a file, got a directory" in problem(src, path)
-
-
-def test_file_with_a_slash_is_refused(src):
-    """A slash at the end says directory."""
-    assert "got a file" in problem(src, "src/a.txt/")
-    assert "got a file" in problem(src, "src/a.txt/.")
-    assert "got a file" in problem(src, "src/a.txt/../a.txt")
-
-
-def test_missing_file_with_a_slash_is_refused(src):
-    """The name of a directory is no name for a new file."""
-    assert "the name of a directory" in problem(src, "src/new/")
-
-
-def test_file_in_a_directorys_place_is_refused(src):
-    """The refusal names the file that is in the way."""
-    assert problem(src, "src/a.txt/b").startswith("src/a.txt: expected a directory, got a file.")
-
-
-def test_special_file_is_refused(src):
-    """A pipe is named as one."""
-    src.put("pipe", Special())
-    assert "got a named pipe" in problem(src, "pipe")
 
 
 # What is wanted.
