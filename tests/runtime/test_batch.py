@@ -35,30 +35,6 @@ async def read_all(batch: toolrt.Batch) -> list[Any]:
     return [update async for update in batch]
 
 
-async def test_batch_results_come_in_call_order(autojump_clock: trio.testing.MockClock) -> None:
-    """The last to finish is still first if it was asked first."""
-    diary = Diary()
-    rt = runtime(diary.tool("slow", 3, safe=True), diary.tool("quick", 1, safe=True))
-    done = await rt.run([call("slow"), call("quick")])
-    assert [result.content for result in done.results] == ["slow", "quick"]
-    assert diary.lines[-2:] == ["quick-", "slow-"]
-
-
-async def test_batch_results_are_ready_as_soon_as_all_before_are(autojump_clock: trio.testing.MockClock) -> None:
-    """A result waits for those before it and for nothing behind it."""
-    diary = Diary()
-    rt = runtime(*(diary.tool(name, seconds, safe=True) for name, seconds in (("a", 2), ("b", 1), ("c", 9))))
-    seen = {}
-    async with rt.open_batch() as batch:
-        for name in "abc":
-            batch.submit(call(name))
-        batch.seal()
-        async for update in batch:
-            if isinstance(update, ResultReady):
-                seen[update.result.name] = trio.current_time()
-    assert seen == {"a": 2.0, "b": 2.0, "c": 9.0}
-
-
 async def test_batch_updates_have_one_order(autojump_clock: trio.testing.MockClock) -> None:
     """A lane's merge comes after its last result and before anything of the next lane."""
     rt = runtime(
@@ -215,35 +191,6 @@ async def test_batch_lets_the_blocks_exception_out_as_it_is(autojump_clock: trio
     assert trio.current_time() == 1
 
 
-async def test_batch_duplicate_ids_answer_for_themselves() -> None:
-    """Two calls with one id have two results, each its own."""
-
-    @toolrt.tool(safe=True)
-    async def echo(ctx: ToolContext, n: int) -> int:
-        return n
-
-    done = await runtime(echo).run([ToolCall("same", "echo", {"n": 1}), ToolCall("same", "echo", {"n": 2})])
-    assert [(result.call_id, result.content) for result in done.results] == [("same", 1), ("same", 2)]
-
-
-async def test_progress_reaches_the_reader_before_the_result(autojump_clock: trio.testing.MockClock) -> None:
-    """Progress flows while the call runs, and its result comes after all of it."""
-
-    @toolrt.tool(safe=True)
-    async def busy(ctx: ToolContext) -> None:
-        for step in range(3):
-            ctx.progress(step)
-            await trio.sleep(1)
-
-    seen: list[Any] = []
-    async with runtime(busy).open_batch() as batch:
-        batch.submit(call("busy"))
-        batch.seal()
-        async for update in batch:
-            seen.append((trio.current_time(), getattr(update, "message", type(update).__name__)))
-    assert seen == [(0.0, 0), (1.0, 1), (2.0, 2), (3.0, "ResultReady"), (3.0, "StateMerged")]
-
-
 async def test_progress_never_blocks_and_is_counted_when_dropped() -> None:
     """Beyond the bound the newest are dropped and counted on the result."""
 
@@ -285,23 +232,6 @@ async def test_progress_after_the_result_is_dropped() -> None:
             updates = await read_all(batch)
     assert kinds(updates) == ["R0", "M0"]
     assert batch.calls[0].results[0].progress_dropped == 1
-
-
-async def test_modifiers_merge_in_call_order_whoever_ends_first(autojump_clock: trio.testing.MockClock) -> None:
-    """The last writer by call order wins, and every call saw the lane's start state."""
-    seen = []
-
-    @toolrt.tool(safe=True)
-    async def put(ctx: ToolContext, value: int, seconds: float) -> ToolOutput:
-        seen.append(ctx.state["start"])
-        await trio.sleep(seconds)
-        return ToolOutput(value, modifiers=[lambda state: state.set("k", value).set("start", state["start"] + 1)])
-
-    done = await runtime(put).run(
-        [call("put", value=1, seconds=3), call("put", value=2, seconds=1)], State({"start": 0})
-    )
-    assert done.state == State({"k": 2, "start": 2})
-    assert seen == [0, 0]
 
 
 async def test_modifier_that_raises_changes_nothing_and_is_named() -> None:

@@ -57,18 +57,6 @@ async def test_call_with_bad_input_is_invalid_and_says_where(input: Any, error: 
     assert result.error == f"invalid call of tool 'add': {error}"
 
 
-async def test_call_that_raises_is_an_error_and_stays_alone() -> None:
-    """A failure stays with its call."""
-
-    @toolrt.tool(safe=True)
-    async def bad(ctx: ToolContext) -> None:
-        raise KeyError("gone")
-
-    done = await runtime(bad, add).run([call("bad"), call("add", a=1)])
-    assert outcomes(done.results) == ["error", "ok"]
-    assert done.results[0].error == "KeyError: 'gone'"
-
-
 async def test_call_error_text_survives_an_exception_whose_text_cannot_be_made() -> None:
     """An exception with a broken __str__ is still an answer."""
 
@@ -92,15 +80,6 @@ async def test_call_that_overruns_is_timed_out(autojump_clock: trio.testing.Mock
     )
     assert outcomes(done.results) == ["timed_out", "ok"]
     assert "2 s of its own execution" in str(done.results[0].error)
-
-
-async def test_timeout_does_not_count_waiting(autojump_clock: trio.testing.MockClock) -> None:
-    """A call that waits longer than its timeout for its file still has all of its time."""
-    diary = Diary()
-    file = claims(("f", WRITE))
-    rt = runtime(diary.tool("long", 10, claims=file), diary.tool("short", 2, claims=file, timeout=3))
-    done = await rt.run([call("long"), call("short")])
-    assert outcomes(done.results) == ["ok", "ok"]
 
 
 async def test_timeout_of_the_runtime_is_the_default(autojump_clock: trio.testing.MockClock) -> None:

@@ -56,25 +56,6 @@ async def test_lane_policies_have_names() -> None:
     assert names == ["by_claims", "by_safety", "parallel", "serial"]
 
 
-async def test_claims_order_conflicting_calls_and_no_others(autojump_clock: trio.testing.MockClock) -> None:
-    """Same file in call order, other files at once."""
-    diary = Diary()
-    f, g = claims(("f", WRITE)), claims(("g", WRITE))
-    rt = runtime(diary.tool("f1", 2, claims=f), diary.tool("f2", 1, claims=f), diary.tool("g", 3, claims=g))
-    await rt.run([call("f1"), call("f2"), call("g")])
-    assert trio.current_time() == 3
-    assert [line for line in diary.lines if line.startswith("f")] == ["f1+", "f1-", "f2+", "f2-"]
-
-
-async def test_claims_let_readers_share(autojump_clock: trio.testing.MockClock) -> None:
-    """READ shares with READ; a writer waits for both, and a later reader for the writer."""
-    diary = Diary()
-    read, write = claims(("f", READ)), claims(("f", WRITE))
-    rt = runtime(diary.tool("r", 1, claims=read), diary.tool("w", 1, claims=write))
-    await rt.run([call("r"), call("r"), call("w"), call("r")])
-    assert trio.current_time() == 3
-
-
 async def test_claims_that_raise_claim_everything(autojump_clock: trio.testing.MockClock) -> None:
     """The call has a lane of its own, behind all before it."""
     diary = Diary()
@@ -98,44 +79,6 @@ async def test_claims_see_the_state_of_the_lanes_start() -> None:
     rt = runtime(setting("change_dir", "dir", "src"), Diary().tool("edit", claims=where))
     await rt.run([call("edit"), call("change_dir"), call("edit")], State({"dir": "."}))
     assert seen == [".", "src"]
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_claims_on_a_state_key_open_a_new_lane(streaming: bool, autojump_clock: trio.testing.MockClock) -> None:
-    """A call that reads a key which an earlier call of its lane writes sees what that call left (RULES 5)."""
-
-    @toolrt.tool(claims=[Claim(("state", "total"), WRITE)])
-    async def bump(ctx: ToolContext) -> ToolOutput:
-        return ToolOutput(ctx.state["total"], modifiers=[lambda state: state.set("total", state["total"] + 1)])
-
-    rt = runtime(bump, Diary().tool("other", safe=True))
-    names = ["bump", "other", "bump", "other", "bump"]
-    async with rt.open_batch(State({"total": 0})) as batch:
-        for name in names:
-            batch.submit(call(name))
-            if streaming:
-                await trio.sleep(1)
-    assert [result.content for result in batch.outcome.results if result.name == "bump"] == [0, 1, 2]
-    assert [tracked.lane for tracked in batch.calls] == [0, 0, 1, 1, 2]
-    assert batch.outcome.state["total"] == 3
-
-
-async def test_limit_is_never_exceeded_and_waiters_hold_no_slot(autojump_clock: trio.testing.MockClock) -> None:
-    """A chain on one file leaves the other slots to others."""
-    diary = Diary()
-    chain = diary.tool("chain", 1, claims=claims(("f", WRITE)))
-    rt = runtime(chain, diary.tool("free", 1, safe=True), limit=2)
-    await rt.run([call("chain") for _ in range(4)] + [call("free") for _ in range(4)])
-    assert diary.most == 2
-    assert trio.current_time() == 4
-
-
-async def test_limit_gives_slots_in_call_order(autojump_clock: trio.testing.MockClock) -> None:
-    """Ready calls start in call_index order."""
-    diary = Diary()
-    rt = runtime(*(diary.tool(str(i), 1, safe=True) for i in range(6)), limit=1)
-    await rt.run([call(str(i)) for i in range(6)])
-    assert [line for line in diary.lines if line.endswith("+")] == [f"{i}+" for i in range(6)]
 
 
 async def test_exclusive_call_overlaps_nothing_of_another_batch(autojump_clock: trio.testing.MockClock) -> None:

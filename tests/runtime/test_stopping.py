@@ -49,16 +49,6 @@ async def test_cancel_ends_the_iteration(autojump_clock: trio.testing.MockClock)
     assert names == ["ResultReady", "StateMerged", "ResultReady", "StateMerged"]
 
 
-async def test_cancel_answers_later_calls_too() -> None:
-    """A call submitted after a cancel is not started."""
-    rt = runtime(Diary().tool("a", safe=True))
-    async with rt.open_batch() as batch:
-        batch.cancel("x")
-        batch.submit(call("a"))
-        batch.submit(call("unknown"))
-    assert outcomes(batch.outcome.results) == ["not_started", "not_started"]
-
-
 async def test_cancel_from_outside_leaves_a_complete_outcome(autojump_clock: trio.testing.MockClock) -> None:
     """An enclosing scope's cancel is the same, and the scope sees it."""
     diary = Diary()
@@ -85,23 +75,6 @@ async def test_cancel_from_outside_comes_out_of_run(autojump_clock: trio.testing
     assert scope.cancelled_caught
     assert diary.lines == ["a+", "a-"]
     assert not rt.tables[0].busy
-
-
-async def test_cancel_waits_for_a_tool_that_finishes(autojump_clock: trio.testing.MockClock) -> None:
-    """interrupt="finish" keeps its real result, and its modifiers."""
-
-    @toolrt.tool(safe=True, interrupt="finish")
-    async def commit(ctx: ToolContext) -> ToolOutput:
-        await trio.sleep(5)
-        return ToolOutput("committed", modifiers=[lambda state: state.set("committed", True)])
-
-    async with runtime(commit).open_batch() as batch:
-        batch.submit(call("commit"))
-        await trio.sleep(1)
-        batch.cancel("x")
-    assert outcomes(batch.outcome.results) == ["ok"]
-    assert batch.outcome.state == State({"committed": True})
-    assert trio.current_time() == 5
 
 
 async def test_cancel_keeps_the_timeout_of_a_tool_that_finishes(autojump_clock: trio.testing.MockClock) -> None:
