@@ -1,4 +1,4 @@
-"""Programs made of a few operations each, to hold the reduction against its oracle, and one that several tests share.
+"""Programs made of a few operations each, to hold the reduction against its oracle, and some that several tests share.
 
 A program is a tuple of tasks, a task a tuple of operations, an operation a tuple of its name and numbers.  Each task
 writes down what it saw; what they wrote is the outcome, also of an execution that ends in a deadlock.
@@ -19,6 +19,22 @@ Operation = tuple[Any, ...]
 
 #: How many there are of each thing that operations name by number.
 THINGS = 2
+
+
+async def lost_update(tasks: int = 2, rounds: int = 1) -> int:
+    """Tasks that each read a cell, pass a checkpoint and write one more, `rounds` times: some of it may get lost."""
+    cell = sim.Cell(0, name="x")
+
+    async def add() -> None:
+        for _ in range(rounds):
+            seen = cell.get()
+            await checkpoint()
+            cell.set(seen + 1)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(tasks):
+            nursery.start_soon(add)
+    return cell.get()
 
 
 class World:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from tests._profile import FULL
-from tests.sim._programs import OPERATIONS, THINGS, program_of, set_apart, timed
+from tests.sim._programs import OPERATIONS, THINGS, lost_update, program_of, set_apart, timed
 from tests.sim._traces import InParts, TooMany, count_traces, outcome_of, reduced
 from toolrt import sim
 from toolrt.workspace import MemoryDisk
@@ -26,21 +26,6 @@ async def three_steps() -> None:
     """Three steps of one task."""
     await checkpoint()
     await checkpoint()
-
-
-async def two_add() -> int:
-    """A lost update by two tasks."""
-    cell = sim.Cell(0, "x")
-
-    async def add() -> None:
-        seen = cell.get()
-        await checkpoint()
-        cell.set(seen + 1)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(add)
-        nursery.start_soon(add)
-    return cell.get()
 
 
 async def independent() -> tuple[int, int]:
@@ -119,8 +104,8 @@ CLOCK: dict[str, Any] = {"clock": "explored", "clock_moves": 2}
 #: Program, what else can happen, traces, schedules.
 LISTED: dict[str, tuple[Program, dict[str, Any], int, int]] = {
     "three steps, cancelled": (three_steps, ANY, 4, 4),
-    "a lost update, cancelled": (two_add, ANY, 68, 92),
-    "a lost update beside a clock that has nowhere to go": (two_add, CLOCK, 4, 6),
+    "a lost update, cancelled": (lost_update, ANY, 68, 92),
+    "a lost update beside a clock that has nowhere to go": (lost_update, CLOCK, 4, 6),
     "two tasks that share nothing, cancelled": (independent, ANY, 60, 92),
     "a timeout beside a clock": (timed, CLOCK, 4, 4),
     "a timeout beside a clock, cancelled": (timed, {**ANY, **CLOCK}, 22, 22),

@@ -6,23 +6,9 @@ import pytest
 import trio
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import lost_update
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
-
-
-async def lost_update() -> int:
-    """Two tasks that each add 1 without a lock."""
-    cell = sim.Cell(0, name="x")
-
-    async def add() -> None:
-        seen = cell.get()
-        await checkpoint()
-        cell.set(seen + 1)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(add)
-        nursery.start_soon(add)
-    return cell.get()
 
 
 async def fails() -> None:

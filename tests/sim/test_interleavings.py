@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import trio
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import lost_update
 from toolrt import sim
-
-
-async def lost_update() -> int:
-    """Three tasks, two rounds each of read, checkpoint, write."""
-    cell = sim.Cell(0, name="x")
-
-    async def add() -> None:
-        for _ in range(2):
-            seen = cell.get()
-            await checkpoint()
-            cell.set(seen + 1)
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(3):
-            nursery.start_soon(add)
-    return cell.get()
 
 
 class Prefix:
@@ -82,7 +68,7 @@ def test_lost_update_outcomes_are_those_of_a_model() -> None:
             total += model(after, (*tasks[:index], task, *tasks[index + 1 :]))
         return total or Counter({value: 1})
 
-    report = sim.explore(lost_update, EverySchedule(), lambda execution: True)
+    report = sim.explore(partial(lost_update, 3, 2), EverySchedule(), lambda execution: True)
     assert Counter(report.outcomes) == model(0, ((2, None),) * 3)
 
 
@@ -100,7 +86,7 @@ def test_children_are_ordered_by_number() -> None:
 
 def test_current_task_comes_first() -> None:
     """Choice 0 goes on with the task that stepped last."""
-    schedule = sim.run(lost_update, sim.Choices()).schedule
+    schedule = sim.run(partial(lost_update, 3, 2), sim.Choices()).schedule
     assert schedule.short == "main main.0*3 main.1*3 main.2*3 main"
     assert schedule.switches == 0
 

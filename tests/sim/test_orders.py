@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from tests._profile import FULL
-from tests.sim._programs import OPERATIONS, THINGS, program_of, timed
+from tests.sim._programs import OPERATIONS, THINGS, lost_update, program_of, timed
 from tests.sim._traces import TooMany, count_traces, reduced
 from toolrt import sim, testing
 from toolrt.errors import DefinitionRefused, InputRefused
@@ -44,21 +44,6 @@ async def loaded_in_time() -> str:
         nursery.start_soon(load)
         nursery.start_soon(use)
     return ", ".join(loaded)
-
-
-async def two_add() -> int:
-    """A lost update: every schedule of Trio's loses it."""
-    cell = sim.Cell(0, "x")
-
-    async def add() -> None:
-        seen = cell.get()
-        await checkpoint()
-        cell.set(seen + 1)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(add)
-        nursery.start_soon(add)
-    return cell.get()
 
 
 def _says(right: str) -> Callable[[sim.Execution], bool]:
@@ -115,8 +100,8 @@ def test_every_strategy_keeps_the_order(strategy: sim.Strategy) -> None:
 def test_divided_searches_keep_the_order(strategy: sim.Strategy, tmp_path: pathlib.Path) -> None:
     """With a checkpoint, which another order refuses, the same is run."""
     kept = tmp_path / "kept"
-    whole = sim.explore(two_add, strategy, lambda execution: True, order="trio")
-    report = sim.explore(two_add, strategy, lambda execution: True, order="trio", checkpoint=kept)
+    whole = sim.explore(lost_update, strategy, lambda execution: True, order="trio")
+    report = sim.explore(lost_update, strategy, lambda execution: True, order="trio", checkpoint=kept)
     assert (report.claim, report.outcomes) == (whole.claim, whole.outcomes)
     assert report.outcomes.keys() == {1}
 
@@ -124,27 +109,27 @@ def test_divided_searches_keep_the_order(strategy: sim.Strategy, tmp_path: pathl
 def test_a_checkpoint_belongs_to_its_order(tmp_path: pathlib.Path) -> None:
     """What was run in one order is no part of the other."""
     kept = tmp_path / "kept"
-    sim.explore(two_add, sim.Exhaustive(), max_executions=1, order="trio", checkpoint=kept)
+    sim.explore(lost_update, sim.Exhaustive(), max_executions=1, order="trio", checkpoint=kept)
     with pytest.raises(InputRefused, match="order=trio"):
-        sim.explore(two_add, sim.Exhaustive(), checkpoint=kept)
+        sim.explore(lost_update, sim.Exhaustive(), checkpoint=kept)
 
 
 def test_a_schedule_keeps_its_order() -> None:
     """Each form says it, replays under it, and is refused under the other by name."""
-    failure = sim.explore(two_add, check=_says("2"), order="trio").failures[0]
+    failure = sim.explore(lost_update, check=_says("2"), order="trio").failures[0]
     schedule = failure.minimal
     assert schedule.order == "trio"
     assert schedule.short.startswith("trio: main ")
     assert 'order="trio")' in failure.explain()
     for form in (schedule, schedule.to_json(), schedule.short):
         assert sim.Schedule.of(form).order == "trio"
-        execution = sim.replay(two_add, form, order="trio")
+        execution = sim.replay(lost_update, form, order="trio")
         assert execution.schedule == schedule
         assert execution.trace.meta["order"] == "trio"
         with pytest.raises(DefinitionRefused, match=r'order: expected "trio", with which this schedule was recorded'):
-            sim.replay(two_add, form)
+            sim.replay(lost_update, form)
     with pytest.raises(DefinitionRefused, match=r'order: expected "any"'):
-        sim.replay(two_add, sim.run(two_add).schedule, order="trio")
+        sim.replay(lost_update, sim.run(lost_update).schedule, order="trio")
 
 
 def test_a_test_is_explored_in_its_order() -> None:
@@ -158,7 +143,7 @@ def test_a_test_is_explored_in_its_order() -> None:
         testing.explored(strategy="exhaustive")(test_it)()
 
     async def test_that_fails() -> None:
-        assert await two_add() == 2
+        assert await lost_update() == 2
 
     with pytest.raises(AssertionError) as failed:
         testing.explored(strategy="dpor", order="trio")(test_that_fails)()

@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import lost_update
 from toolrt import sim
 
 STRATEGIES = [
@@ -119,20 +120,6 @@ def test_later_failure_is_run_again_too() -> None:
 
 def test_failure_that_comes_again_does_not() -> None:
     """One that a schedule decides is reproduced."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, name="x")
-
-        async def add() -> None:
-            seen = cell.get()
-            await checkpoint()
-            cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(add)
-            nursery.start_soon(add)
-        return cell.get()
-
-    report = sim.explore(program, sim.DPOR(), lambda execution: execution.value == 2)
+    report = sim.explore(lost_update, sim.DPOR(), lambda execution: execution.value == 2)
     assert report.failures[0].reproduced
     assert "Not reproduced" not in report.failures[0].explain()

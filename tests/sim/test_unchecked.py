@@ -5,31 +5,17 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-import trio
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import lost_update
 from toolrt import sim, testing
 from toolrt.errors import DefinitionRefused
-
-
-async def _race() -> int:
-    cell = sim.Cell(0, name="x")
-
-    async def add() -> None:
-        seen = cell.get()
-        await checkpoint()
-        cell.set(seen + 1)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(add)
-        nursery.start_soon(add)
-    return cell.get()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_several_outcomes_that_nothing_judged_are_no_pass_in_words(jobs: int) -> None:
     """The report's text begins with how many there are, and that nothing was checked."""
-    report = sim.explore(_race, sim.Exhaustive(), jobs=jobs)
+    report = sim.explore(lost_update, sim.Exhaustive(), jobs=jobs)
     assert str(report).startswith("2 outcomes, nothing was checked: exhaustive(")
     assert "PASS" not in str(report)
     assert "PASS" not in repr(report)
@@ -41,7 +27,7 @@ def test_several_outcomes_that_nothing_judged_are_no_pass_in_words(jobs: int) ->
 def test_one_outcome_or_a_check_is_told_as_before() -> None:
     """One outcome leaves nothing open; with a check the verdict is the check's."""
     assert str(sim.explore(checkpoint, sim.Exhaustive())).startswith("PASS: ")
-    report = sim.explore(_race, sim.Exhaustive(), lambda execution: True)
+    report = sim.explore(lost_update, sim.Exhaustive(), lambda execution: True)
     assert report.checked
     assert str(report).startswith("PASS: ")
 
@@ -53,7 +39,7 @@ def test_text_is_the_violation(jobs: int) -> None:
     def check(execution: sim.Execution) -> str:
         return "" if execution.value == 2 else f"lost one: {execution.value}"
 
-    report = sim.explore(_race, sim.Exhaustive(), check, jobs=jobs)
+    report = sim.explore(lost_update, sim.Exhaustive(), check, jobs=jobs)
     assert report.verdict is sim.FAIL
     assert report.failures[0].violations == ("lost one: 1",)
     assert "violation: lost one: 1" in report.failures[0].explain()
