@@ -10,6 +10,7 @@ below, by the room that a program imports it from; any other name is for who rea
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -81,8 +82,9 @@ PROMISED = {
 }
 
 
+@functools.cache
 def package() -> griffe.Module:
-    """Read the package from the checkout."""
+    """Read the package from the checkout, once."""
     loaded = griffe.load("toolrt", search_paths=[ROOT], allow_inspection=False)
     assert isinstance(loaded, griffe.Module)
     return loaded

@@ -25,6 +25,9 @@ from toolrt.workspace import Directory, HardLink, MemoryDisk, Planted, Special, 
 #: How often a program runs on the real directory; a thousand times with the full profile.
 REPEATS = 1_000 if FULL else 30
 
+#: Under how many schedules a batch runs on the twin.
+SCHEDULES = 60 if FULL else 30
+
 #: Where the twin's workspace is.
 ROOT = "/home/me/repo"
 
@@ -126,7 +129,7 @@ class Everywhere:
         assert execution.error is None, execution.error
         return execution.value
 
-    def on_the_twin(self, executions: int = 60) -> Ending:
+    def on_the_twin(self) -> Ending:
         """The ending that it has under many schedules."""
         wanted = self.oracle()
 
@@ -139,7 +142,7 @@ class Everywhere:
             require(execution.trace)
             return []
 
-        report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), executions), check)
+        report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), SCHEDULES), check)
         assert report.verdict is sim.PASS, f"{report}\n{report.failures[0].explain() if report.failures else ''}"
         return wanted
 
