@@ -104,7 +104,7 @@ def process(directory: str, shell: bool, kill_at: int | None, told: Connection[s
         told: is sent ``"ready"`` before anything is run, and then the outcome as JSON.
     """
     if kill_at is not None:
-        _kill_at(kill_at)
+        die_at(kill_at)
     told.send("ready")
     outcome = asyncio.run(_run(Path(directory), shell))
     results = [result.to_json() for result in outcome.results]
@@ -121,7 +121,8 @@ async def _run(directory: Path, shell: bool) -> toolrt.BatchOutcome:
         return await toolrt.aio.resume(runtime, BATCH)
 
 
-def _kill_at(moment: int) -> None:
+def die_at(moment: int) -> None:
+    """Let this process kill itself before or behind a commit: an even moment is before one, the next behind it."""
     moments = iter(range(10_000))
 
     def dying(commit: Any) -> Any:

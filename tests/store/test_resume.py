@@ -290,3 +290,36 @@ async def test_a_call_that_was_cancelled_alone_stays_cancelled() -> None:
     outcome = await runtime(journal, waits).resume("b")
     assert [result.outcome for result in outcome.results] == [Outcome.INTERRUPTED, Outcome.NOT_STARTED, Outcome.OK]
     assert list(outcome.results[:2]) == delivered
+
+
+async def test_run_goes_on_with_what_there_is_of_a_batch() -> None:
+    """A part of it, whose batch was told of its calls one by one and is told of the others; and then all of it."""
+    one = runtime(toolrt.Journal(MemoryRecords()))
+    calls = [ToolCall(what, "note", {"what": what}) for what in ("a", "b")]
+    with pytest.raises(KeyError):
+        async with one.open_batch(State({"n": 1}), "b") as batch:
+            batch.submit(calls[0])
+            async for update in batch:
+                if isinstance(update, toolrt.ResultReady):
+                    raise KeyError
+    first = await one.run(calls, batch_id="b", resume=True)
+    assert [result.call_id for result in first.results] == ["a", "b"]
+    assert first.state["seen"] == ("a", "b")
+    assert await one.run(calls, batch_id="b", resume=True) == first
+    assert RAN == {"a": 1, "b": 1}
+
+
+async def test_run_goes_on_with_its_own_calls_alone() -> None:
+    """Other calls under a used id are refused, and so is a resume without a journal or an id; nothing is run."""
+    one = runtime(toolrt.Journal(MemoryRecords()))
+    calls = [ToolCall("1", "note", {})]
+    await one.run(calls, State({"n": 1}), batch_id="b", resume=True)
+    with pytest.raises(JournalRefused, match="it was begun with other calls: call 0 of it is"):
+        await one.run([ToolCall("1", "note", {"what": "x"})], batch_id="b", resume=True)
+    with pytest.raises(JournalRefused, match="it has 1 calls, got 2"):
+        await one.run([*calls, *calls], batch_id="b", resume=True)
+    with pytest.raises(DefinitionRefused, match="the batch_id of the batch"):
+        await one.run(calls, resume=True)
+    with pytest.raises(DefinitionRefused, match="journal"):
+        await Runtime(Registry([note])).run(calls, batch_id="b", resume=True)
+    assert RAN == {"it": 1}

@@ -31,6 +31,7 @@ async def run(
     batch_id: str | None = None,
     owner: Hashable | None = None,
     deadline: float | None = None,
+    resume: bool = False,
 ) -> BatchOutcome:
     """Run `calls` as one batch from asyncio, and give one result for each, in call order, and the state they leave.
 
@@ -41,6 +42,7 @@ async def run(
         batch_id: names the batch: see `Runtime.run`.
         owner: whose batch it is: see `Runtime.run`.
         deadline: seconds until the batch is cancelled; the outcome is given as ever: see `Runtime.run`.
+        resume: whether to go on with the batch of this id, where the journal has one: see `Runtime.run`.
 
     Raises:
         asyncio.CancelledError: the task was cancelled; the batch was cancelled by its laws, and nothing of it runs any
@@ -61,7 +63,7 @@ async def run(
     _checked(runtime, Runtime)
     guest = here()
     await guest.begin()
-    options: dict[str, Any] = {"batch_id": batch_id, "owner": owner, "deadline": deadline}
+    options: dict[str, Any] = {"batch_id": batch_id, "owner": owner, "deadline": deadline, "resume": resume}
     return await guest.run(functools.partial(for_asyncio(runtime).run, calls, state, **options))
 
 

@@ -12,6 +12,9 @@ Rules.
        variables are the framework's; the batch decides when the block begins, and the block's end frees what it held.
     4. A place whose block was never entered is given back when the task that took it ends: its call was refused.
     5. Calls placed inside the block of another one are a sub-batch of that call: they run within its claims.
+
+Limits.  There is no journal here: the framework runs the tools and keeps their answers, so after a crash nothing of
+these batches is resumed.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ class CallOrder:
     """Which calls of a model response wait for which, in a framework that starts all of them at once.
 
     A tool that is named neither in `safe` nor in `claims` runs alone: it waits for the calls before it, and those after
-    it wait for its end.
+    it wait for its end.  It keeps no journal: after a crash the framework goes on as it does without this.
 
     Args:
         safe: names of tools that touch nothing another call changes; they run at any time.

@@ -8,7 +8,7 @@ servers are a plugin (`toolrt.plugins.mcp`).
 from toolrt.interop._format import Format, named_format
 from toolrt.interop._json import MAX_NESTING
 from toolrt.interop._record import record
-from toolrt.interop._render import Rendered, render_results, render_tools
+from toolrt.interop._render import Rendered, render_calls, render_results, render_tools
 from toolrt.interop._response import Response, read_response
 from toolrt.interop._sync import run_sync
 from toolrt.interop._text import MAX_RESPONSE_BYTES, parse_response
@@ -23,6 +23,7 @@ __all__ = [
     "parse_response",
     "read_response",
     "record",
+    "render_calls",
     "render_results",
     "render_tools",
     "run_sync",

@@ -1,4 +1,4 @@
-"""From results to the message that answers the model, and from tools to their definitions in a request.
+"""From calls and results to the messages of a conversation, and from tools to their definitions in a request.
 
 Rules.  One answer per result, in call order.  A result that is not OK says so in its text, ``[timed_out] ...``,
 because two of the three APIs have no field for it, and because "it failed" and "it may have happened" are not the
@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,7 +19,7 @@ import attrs
 from toolrt._plain import NESTING_MOST, deeper_than, plain
 from toolrt.errors import InputRefused
 from toolrt.interop._format import named_format
-from toolrt.model import File, Image, Tool, ToolResult
+from toolrt.model import File, Image, Tool, ToolCall, ToolResult
 from toolrt.model._content import SHOWN, Part, data_url, in_base64, parts_of, words_of
 
 #: A JSON value: one message, or several items to append to the conversation.
@@ -67,6 +67,52 @@ def render_results(results: Sequence[ToolResult], format: str) -> Rendered:
     return [
         {**_sendable(attrs.evolve(result, content=None).to_json()), "content": _content(result)} for result in ordered
     ]
+
+
+def render_calls(calls: Sequence[ToolCall], format: str) -> Rendered:
+    """The calls as the model said them: what stands before their results in a conversation.
+
+    It is for a reply that broke off: a `Journal` has its calls.  The text and the thinking around them are not there.
+
+    Args:
+        calls: of one response, in call order.
+        format: as `render_results`; "calls" gives call_id, name and input.
+
+    Raises:
+        InputRefused: there is no such format.
+
+    Ordering: as `calls`.
+
+    Example::
+
+        asked = await journal.calls(batch_id)
+        done = await runtime.resume(batch_id)
+        messages += [render_calls(asked, "anthropic"), render_results(done.results, "anthropic")]
+    """
+    known = named_format(format)
+    if known == "anthropic":
+        content = [
+            {"type": "tool_use", "id": call.call_id, "name": call.name, "input": _as_object(call.input)}
+            for call in calls
+        ]
+        return {"role": "assistant", "content": content}
+    if known == "calls":
+        return [{"call_id": call.call_id, "name": call.name, "input": _sendable(plain(call.input))} for call in calls]
+    functions = [{"name": call.name, "arguments": _arguments(call.input)} for call in calls]
+    told = list(zip(calls, functions, strict=True))
+    if known == "openai-responses":
+        return [{"type": "function_call", "call_id": call.call_id, **function} for call, function in told]
+    made = [{"id": call.call_id, "type": "function", "function": function} for call, function in told]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def _as_object(input: Any) -> dict[str, Any]:
+    """An input as the API of Anthropic takes one: what is no object goes under ``INVALID_JSON``."""
+    return _sendable(plain(input)) if isinstance(input, Mapping) else {"INVALID_JSON": _arguments(input)}
+
+
+def _arguments(input: Any) -> str:
+    return _utf8(input) if isinstance(input, str) else json.dumps(_sendable(plain(input)), ensure_ascii=False)
 
 
 def render_tools(tools: Iterable[Tool], format: str) -> list[dict[str, Any]]:

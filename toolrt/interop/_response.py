@@ -33,6 +33,8 @@ class Response:
     calls: tuple[ToolCall, ...]
     #: The response's own format; `render_results` takes it to answer in kind.
     format: Format
+    #: The response's own id, for the ``batch_id`` of its batch; None: it has none, as a bare list of calls.
+    response_id: str | None = None
 
 
 def read_response(source: object) -> Response:
@@ -71,9 +73,16 @@ def read_named(source: object, what: str) -> Response:
                 if not among_others or format_of(item) == found.format
             ),
             found.format,
+            id_of(source),
         )
     except Unreadable as error:
         raise InputRefused(what, error.why, error.remedy) from None
+
+
+def id_of(response: object) -> str | None:
+    """The id that a provider gave a response; None: none."""
+    found = response.get("id") if isinstance(response, Mapping) else None
+    return found if isinstance(found, str) and found else None
 
 
 def _tool_use(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:

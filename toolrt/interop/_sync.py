@@ -20,7 +20,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 import trio
 
@@ -34,7 +34,13 @@ _turns = TableTurns(Service)
 
 
 def run_sync(
-    runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None, *, owner: Hashable | None = None
+    runtime: Runtime,
+    calls: Sequence[ToolCall],
+    state: State | None = None,
+    *,
+    batch_id: str | None = None,
+    owner: Hashable | None = None,
+    resume: bool = False,
 ) -> BatchOutcome:
     """Run `calls` as one batch on a Trio run of toolrt's own, and give one result each and the state they leave.
 
@@ -46,13 +52,16 @@ def run_sync(
         runtime: whose tools, lanes and limit are used.
         calls: of one model response, in call order.
         state: the state the first lane starts from; the empty one by default.
+        batch_id: names the batch: see `Runtime.run`.
         owner: whose batch it is: see `Runtime.run`.
+        resume: whether to go on with the batch of this id, where the journal has one: see `Runtime.run`.
 
     Raises:
         MisuseError: called from a Trio program, where it is ``await runtime.run(calls, state)``, or in a running
             asyncio loop; nothing was run.
         BatchClosed: a Trio program in another thread has a batch open on the same claim table; nothing was run.
         DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
+        JournalRefused, JournalFailed: as `Runtime.run`.
         KeyboardInterrupt: Ctrl-C; the calls that ran were cancelled, and their effects may have landed.
 
     Checkpoint: never (it is not async).
@@ -76,8 +85,9 @@ def run_sync(
             "run_sync was called in a worker thread of a running Trio loop: use "
             "`trio.from_thread.run(runtime.run, calls, state)` there"
         )
+    run = functools.partial(runtime.run, calls, state, batch_id=batch_id, owner=owner, resume=resume)
     if threading.current_thread() is threading.main_thread():
-        return trio.run(_in_turn, runtime, calls, state, owner)
+        return trio.run(_in_turn, runtime, run)
     turn = Turn(runtime.tables, shares=True)
     _turns.ask(turn)
     try:
@@ -86,8 +96,7 @@ def run_sync(
         _turns.leave(turn)
         raise
     assert isinstance(turn.host, Service)
-    call = ServiceCall(functools.partial(runtime.run, calls, state, owner=owner), functools.partial(_turns.leave, turn))
-    return turn.host.run(call)
+    return turn.host.run(ServiceCall(run, functools.partial(_turns.leave, turn)))
 
 
 #: Seconds between two looks at whether Ctrl-C was pressed, while the main thread waits for its turn.
@@ -95,16 +104,14 @@ _LOOK = 0.1
 
 
 @trio.lowlevel.enable_ki_protection
-async def _in_turn(
-    runtime: Runtime, calls: Sequence[ToolCall], state: State | None, owner: Hashable | None
-) -> BatchOutcome:
+async def _in_turn(runtime: Runtime, run: Callable[[], Awaitable[BatchOutcome]]) -> BatchOutcome:
     """Run the batch once all tables are this thread's; nothing else is in this Trio run, so its wait may block."""
     turn = Turn(runtime.tables, shares=False)
     _turns.ask(turn)
     try:
         while not turn.waits.acquire(timeout=_LOOK):  # noqa: ASYNC110  a lock of threads: Trio knows no event of it
             await trio.lowlevel.checkpoint()
-        return await runtime.run(calls, state, owner=owner)
+        return await run()
     finally:
         _turns.leave(turn)
 

@@ -7,6 +7,8 @@ Rules.
     3. An exception of the stream leaves the batch's block, and that cancels the batch: each call that was submitted is
        answered.  A stream that ends before the reply does raises `StreamBroken`.
     4. No adapter imports its SDK: it reads the fields of events, and the same events as JSON objects.
+    5. With a journal the batch is named by the reply's own id, which its first event has, unless the caller names it:
+       so the journal has the calls of a reply under the id by which the API knows it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import contextlib
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import attrs
@@ -167,20 +169,27 @@ class ModelTurn(ABC):
 
         Checkpoint: always.
         """
-        async with contextlib.AsyncExitStack() as stack:
-            if inspect.isawaitable(stream):
-                stream = await stream
-            if hasattr(stream, "__aenter__"):
-                stream = await stack.enter_async_context(stream)
-            # The helpers `stream()` of both SDKs parse arguments themselves, and raise where those are malformed.
-            events = getattr(stream, "_raw_stream", stream)
-            if not hasattr(events, "__aiter__"):
-                raise DefinitionRefused(f"the stream of {self.REPLY}", "a stream of an asynchronous client", stream)
-            async for event in events:
-                self.feed(event)
-                if on_event is not None:
-                    on_event(event)
+        async with _events_of(stream, self.REPLY) as events:
+            await self._hear(events, on_event)
+
+    async def _hear(self, events: AsyncIterator[Any], on_event: Callable[[Any], object] | None) -> None:
+        """Read the events of an open stream, and check that the reply was over.
+
+        Checkpoint: as `events` do.
+        """
+        async for event in events:
+            self._take(event, on_event)
         self.end()
+
+    def _take(self, event: Any, on_event: Callable[[Any], object] | None) -> None:
+        self.feed(event)
+        if on_event is not None:
+            on_event(event)
+
+    @classmethod
+    @abstractmethod
+    def _id_in(cls, event: Any) -> str | None:
+        """The id of the reply, if the event has it."""
 
     @abstractmethod
     def _read(self, event: Any) -> None:
@@ -192,8 +201,26 @@ class ModelTurn(ABC):
         return call
 
 
+@contextlib.asynccontextmanager
+async def _events_of(stream: Any, reply: str) -> AsyncIterator[AsyncIterator[Any]]:
+    """The events of what `ModelTurn.hear` takes for a stream; it is closed when the block is left.
+
+    Checkpoint: as the stream does.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        if inspect.isawaitable(stream):
+            stream = await stream
+        if hasattr(stream, "__aenter__"):
+            stream = await stack.enter_async_context(stream)
+        # The helpers `stream()` of both SDKs parse arguments themselves, and raise where those are malformed.
+        events = getattr(stream, "_raw_stream", stream)
+        if not hasattr(events, "__aiter__"):
+            raise DefinitionRefused(f"the stream of {reply}", "a stream of an asynchronous client", stream)
+        yield aiter(events)
+
+
 async def run_turn(
-    kind: Callable[[Batch], T],
+    kind: type[T],
     runtime: Runtime,
     stream: Any,
     state: State | None,
@@ -207,10 +234,15 @@ async def run_turn(
     if not isinstance(runtime, Runtime):
         raise DefinitionRefused("the runtime of a turn", "a toolrt.Runtime", runtime)
     open_batch = runtime.open_batch if trio.lowlevel.in_trio_task() else functools.partial(aio.open_batch, runtime)
-    opened = open_batch(state, batch_id, owner=object())  # a conversation has one turn at a time
-    async with opened as batch:
-        turn = kind(batch)
-        await turn.hear(stream, on_event)
+    async with _events_of(stream, kind.REPLY) as events:
+        first = await anext(events, None)
+        if batch_id is None and runtime.journal is not None and first is not None:
+            batch_id = kind._id_in(first)
+        async with open_batch(state, batch_id, owner=object()) as batch:  # a conversation has one turn at a time
+            turn = kind(batch)
+            if first is not None:
+                turn._take(first, on_event)
+            await turn._hear(events, on_event)
     return turn
 
 

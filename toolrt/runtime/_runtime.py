@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -201,6 +201,7 @@ class Runtime:
         batch_id: str | None = None,
         owner: Hashable | None = None,
         deadline: float | None = None,
+        resume: bool = False,
     ) -> BatchOutcome:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
 
@@ -214,13 +215,17 @@ class Runtime:
             deadline: seconds until the batch is cancelled, above 0, from when it begins; None: it has no deadline.
                 What has returned by then keeps its result, what runs is INTERRUPTED, with its sub-batches, and what
                 waits is NOT_STARTED; the outcome is given as ever.
+            resume: whether to go on with the batch of this `batch_id`, as `resume` does, where the journal has one: so
+                an agent that may have been killed does not have to know how far it came.  The batch keeps the state
+                and the owner that it began with.
 
         Raises:
             trio.Cancelled: an enclosing scope was cancelled; to have the outcome then, use `open_batch`.
-            DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
+            DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`, or there is nothing that
+                `resume` could go on with: no journal, or no `batch_id`; nothing was run.
             MisuseError: awaited outside Trio; nothing was run.
-            JournalRefused: the journal has a batch of this id, cannot keep the state, or is another process's; nothing
-                was run.
+            JournalRefused: the journal has a batch of this id, and `resume` is False or its calls are others; it cannot
+                keep the state, or is another process's; nothing was run.
             JournalFailed: the journal cannot be written; the batch was cancelled.
 
         Checkpoint: always.
@@ -230,6 +235,10 @@ class Runtime:
         if not isinstance(calls, Iterable):
             raise DefinitionRefused("calls", "a list of toolrt.ToolCall", calls)
         calls = list(calls)
+        if resume:
+            kept = await self._journal_of(batch_id).find(cast(str, batch_id))
+            if kept is not None:
+                return await self._go_on(kept, calls, deadline)
         has_budget = isinstance(state, State) and bare_state(state).context_budget is not None
         reads = self.reads_in(calls) if has_budget else 1
         run = self._new_batch(state, batch_id, reads, listens=False, owner=owner)
@@ -265,19 +274,38 @@ class Runtime:
             for batch_id in await runtime.journal.unfinished():
                 outcome = await runtime.resume(batch_id)
         """
-        journal = self.journal
-        if journal is None:
-            raise DefinitionRefused("Runtime.resume", "Runtime(registry, journal=toolrt.Journal(path))", journal)
-        kept = await journal.read(batch_id)
-        known = kept.outcome(journal.codec)
+        return await self._go_on(await self._journal_of(batch_id).read(batch_id))
+
+    def _journal_of(self, batch_id: str | None) -> Journal:
+        """The journal that may have a batch of this id.
+
+        Raises:
+            DefinitionRefused: there is no journal, or no id.
+        """
+        if self.journal is None:
+            raise DefinitionRefused("a resume", "Runtime(registry, journal=toolrt.Journal(path))", None)
+        if not isinstance(batch_id, str) or not batch_id:
+            raise DefinitionRefused("a resume", "the batch_id of the batch, a string", batch_id)
+        return self.journal
+
+    async def _go_on(
+        self, kept: KeptBatch, calls: Sequence[ToolCall] | None = None, deadline: float | None = None
+    ) -> BatchOutcome:
+        """Go on with the batch that left `kept`; None: with the calls that are kept."""
+        codec, batch_id = cast("Journal", self.journal).codec, kept.batch_id
+        known = kept.outcome(codec)
+        if calls is not None:
+            kept.refuse_other_calls(codec, calls, is_over=known is not None)
         if known is not None:
             return BatchOutcome(*known, (), batch_id)
-        kept.refuse_changed(journal.codec, policy_name(self.lanes), self.registry)
-        calls, state = kept.tool_calls(journal.codec), journal.codec.decode(kept.header["state"])
+        kept.refuse_changed(codec, policy_name(self.lanes), self.registry)
+        calls = kept.tool_calls(codec) if calls is None else calls
+        state = codec.decode(kept.header["state"])
         # An owner that no file keeps was an object of the process that ended: no other batch has it.
-        owner = journal.codec.decode(kept.header["owner"]) if "owner" in kept.header else object()
-        reads = self.reads_in(calls)
-        return await Batch(self._new_batch(state, batch_id, reads, listens=False, owner=owner, kept=kept)).run(calls)
+        owner = codec.decode(kept.header["owner"]) if "owner" in kept.header else object()
+        run = self._new_batch(state, batch_id, self.reads_in(calls), listens=False, owner=owner, kept=kept)
+        run.deadline = _checked_deadline(deadline)
+        return await Batch(run).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
@@ -361,6 +389,7 @@ class Runtime:
         """The same runtime with other tools; those that have no owner are ordered as this one orders them."""
         given = self.lanes, self.limit, self.approve, self.timeout, self.services
         other = Runtime(registry, *given, slots=self.slots, max_result=self.max_result, limits=self.limits)
+        other.journal = self.journal
         owned = (owner.claim_table for owner in registry.owners)
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
         other._open_batches = self._open_batches

@@ -137,12 +137,29 @@ class Journal:
 
         Checkpoint: always.
         """
-        records = await self.ask(lambda store: store.read(batch_id))
-        if records:
-            return KeptBatch.read(batch_id, records)
-        if records is None:
+        kept = await self.find(batch_id)
+        if kept is None:
             why = f"the journal {self.name} has no batch of this id"
             raise JournalRefused(f"batch {batch_id}", why, "`await journal.unfinished()` gives those that it has.")
+        return kept
+
+    async def find(self, batch_id: str) -> KeptBatch | None:
+        """What there is of a batch; None: the journal has none of this id.
+
+        Args:
+            batch_id: the batch.
+
+        Raises:
+            JournalRefused: its records were removed; or as `unfinished`.
+            JournalFailed: as `unfinished`.
+
+        Checkpoint: always.
+        """
+        records = await self.ask(lambda store: store.read(batch_id))
+        if records is None:
+            return None
+        if records:
+            return KeptBatch.read(batch_id, records)
         why = "it is over, and its records were removed (Journal(keep=), or toolrt purge)"
         raise JournalRefused(f"batch {batch_id}", why, "Raise Journal(keep=) to keep more.")
 

@@ -146,6 +146,26 @@ class KeptBatch:
         results, state = self.over
         return tuple(codec.decode(results)), codec.decode(state)
 
+    def refuse_other_calls(self, codec: Codec, calls: Sequence[ToolCall], *, is_over: bool) -> None:
+        """Refuse to go on with other calls than the batch has; one that is not over may have been told of more.
+
+        Args:
+            codec: what the batch was kept by.
+            calls: what it is to go on with.
+            is_over: whether all its results are known.
+
+        Raises:
+            JournalRefused: other calls; nothing was run.
+        """
+        known = self.tool_calls(codec)
+        given = list(calls) if is_over else list(calls)[: len(known)]
+        at = next((at for at, (one, other) in enumerate(zip(known, given, strict=False)) if one != other), None)
+        if at is None and len(known) == len(given):
+            return
+        why = f"it has {len(known)} calls, got {len(calls)}" if at is None else f"call {at} of it is {known[at]!r}"
+        remedy = "Give the calls that it began with, or another batch_id."
+        raise JournalRefused(f"batch {self.batch_id}", f"it was begun with other calls: {why}", remedy)
+
     def refuse_changed(self, codec: Codec, lanes: str, tools: Any) -> None:
         """Refuse to go on with other rules than the batch began with.
 

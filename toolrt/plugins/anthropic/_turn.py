@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from toolrt.errors import StreamBroken
-from toolrt.interop._response import read_arguments
+from toolrt.interop._response import id_of, read_arguments
 from toolrt.model import Registry, State, Tool
 from toolrt.plugins._turn import ModelTurn, SpokenCall, as_json, declared, kind_of, run_turn
 from toolrt.runtime import Batch, Runtime
@@ -65,6 +65,10 @@ class AnthropicTurn(ModelTurn):
         if call is not None:
             return call.call is not None
         return block.get("type") != "text" or bool(block.get("text"))
+
+    @classmethod
+    def _id_in(cls, event: Any) -> str | None:
+        return id_of(as_json(event).get("message")) if kind_of(event) == "message_start" else None
 
     def _read(self, event: Any) -> None:
         kind = kind_of(event)
@@ -166,7 +170,8 @@ async def run(
             ``client.messages.stream(...)``.
         state: the state the first lane starts from; the empty one by default.
         on_event: called with each event after it was read, to show text as it comes.
-        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.
+        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.  None: the id that the
+            API gives the message.
 
     Returns:
         The turn; its batch is over.

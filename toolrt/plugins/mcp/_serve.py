@@ -176,7 +176,9 @@ async def serve(
         instructions: what the host's model should know of these tools.
         hints: what the host hears of a tool, by the tool's name or by a function of the tool: whether it only
             reads, and so on.
-        batch_ids: what the ids of batches begin with, which a history keeps; None: they are numbered as the runtime's.
+        batch_ids: what the ids of batches begin with, which a history and a journal keep, so another one in each
+            process; None: they are numbered as the runtime's.  A host does not ask again for the answers of a server
+            that was killed: what the runtime's journal has then is for a program of yours to resume.
         linger: where the host's stream ends right behind calls, these may still end, as long as one does in so many
             seconds.  What runs then, and whatever came earlier, is interrupted.
         stuck: is called where calls that were interrupted go on for another second: a thread cannot be ended, so who

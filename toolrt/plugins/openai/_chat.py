@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 from toolrt.errors import InputRefused
+from toolrt.interop._response import id_of
 from toolrt.model import Registry, State, Tool
 from toolrt.plugins._turn import ModelTurn, SpokenCall, as_json, declared, kind_of, run_turn
 from toolrt.runtime import Batch, Runtime
@@ -99,6 +100,10 @@ class ChatTurn(ModelTurn):
             message["tool_calls"] = calls
         return [{"role": "assistant", "content": None, **message}] if message else []
 
+    @classmethod
+    def _id_in(cls, event: Any) -> str | None:
+        return id_of(as_json(event.chunk if kind_of(event) == "chunk" else event))
+
     def _read(self, event: Any) -> None:
         if kind_of(event) == "chunk":  # of the helper `client.chat.completions.stream`
             event = event.chunk
@@ -173,7 +178,8 @@ async def run_chat(
             ``client.chat.completions.stream(...)``.
         state: the state the first lane starts from; the empty one by default.
         on_event: called with each event after it was read, to show text as it comes.
-        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.
+        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.  None: the id that the
+            API gives the completion.
 
     Returns:
         The turn; its batch is over.

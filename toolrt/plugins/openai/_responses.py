@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from toolrt.errors import StreamBroken
+from toolrt.interop._response import id_of
 from toolrt.interop._shape import OTHER_CALLS
 from toolrt.model import Registry, State, Tool
 from toolrt.plugins._turn import ModelTurn, SpokenCall, as_json, declared, kind_of, run_turn
@@ -59,6 +60,10 @@ class ResponsesTurn(ModelTurn):
         spoken = self.spoken
         answered = [item.get("call_id") for item in spoken if str(item.get("type")).endswith("_output")]
         return [item for item in spoken if item.get("type") in OTHER_CALLS and item.get("call_id", "") not in answered]
+
+    @classmethod
+    def _id_in(cls, event: Any) -> str | None:
+        return id_of(as_json(event).get("response")) if kind_of(event) == "response.created" else None
 
     def _read(self, event: Any) -> None:
         kind = kind_of(event)
@@ -137,7 +142,8 @@ async def run(
             ``client.responses.stream(...)``.
         state: the state the first lane starts from; the empty one by default.
         on_event: called with each event after it was read, to show text as it comes.
-        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.
+        batch_id: names the batch; with a journal, what `Runtime.resume` is given after a crash.  None: the id that the
+            API gives the response.
 
     Returns:
         The turn; its batch is over.

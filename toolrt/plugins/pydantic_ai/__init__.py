@@ -31,7 +31,8 @@ def ordered_tools(
 ) -> AbstractCapability[Any]:
     """A capability for ``Agent(capabilities=[...])``: all tools of the agent keep the order of their calls.
 
-    One object may serve several agents and runs at once: then their calls are ordered with each other's by claims.
+    One object may serve several agents and runs at once: then their calls are ordered with each other's by claims.  It
+    keeps no journal: after a crash pydantic-ai runs what it would run without this.
 
     Args:
         safe: names of tools that touch nothing another call changes.
