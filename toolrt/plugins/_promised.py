@@ -19,6 +19,7 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import EVERYTHING, Claim, Registry, State, Tool, tool
+from toolrt.model._bounded import RESULT_MOST
 from toolrt.runtime import Runtime, ToolContext
 
 _INSIDE: contextvars.ContextVar[Inside | None] = contextvars.ContextVar("toolrt framework call", default=None)
@@ -118,6 +119,8 @@ class PromisedTools:
             made.function, made.is_async = function, inspect.iscoroutinefunction(function)
             if name in unknown:
                 made.safe = True
+            if base.journal is not None:
+                made.max_result = RESULT_MOST  # the journal gives the framework its answer back, which is whole
             foreign.append(made)
         own = [tool for tool in base.registry if tool.name not in functions]
         return base._with_registry(Registry([*own, *foreign]))

@@ -35,7 +35,8 @@ def tool_node(
     Args:
         tools: LangChain's tools, and functions that LangGraph makes tools.
         runtime: whose lanes, limit, approval check and observers are used; its tools become tools of the node.  None:
-            one without tools.
+            one without tools.  Where it has a journal and the graph a checkpointer, a message in whose middle the
+            process was killed goes on with it when the graph is invoked again: its batch is named by the node's task.
         safe: names of tools that touch nothing another call changes.
         claims: what other tools touch, by name: claims, a mode for each field of the input, or a function of input and
             state.  One of `tools` that is named neither here nor in `safe` runs alone, in its turn.
@@ -62,7 +63,8 @@ def langchain_tool(tool: Tool, runtime: Runtime | None = None) -> BaseTool:
 
     Args:
         tool: the tool.
-        runtime: by which its calls are ordered with others; None: one of its own.
+        runtime: by which its calls are ordered with others; None: one of its own.  A journal of it has each batch
+            under an id that no later process knows: ``journal.unfinished()`` lists them, and no graph goes on with one.
 
     Raises:
         MissingExtra: langchain-core is not installed.

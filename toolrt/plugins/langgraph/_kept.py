@@ -46,6 +46,8 @@ class Ledger:
     _message: list[Any]
     #: What finished calls gave.
     kept: dict[int, Any] = attrs.field(factory=dict, init=False)
+    #: How often the calls of this message were begun before: after an interrupt, or an error, they begin once more.
+    attempt: int = attrs.field(default=0, init=False)
     #: The calls that were interrupted when this was saved; None: nothing was saved.
     asked: set[int] | None = attrs.field(default=None, init=False)
     #: What each unfinished call's interrupts were answered with, as far as its tool has taken it.
@@ -58,6 +60,13 @@ class Ledger:
             self.kept = {int(index): answer for index, answer in saved["kept"]}
             self._taken = {int(index): list(values) for index, values in saved["taken"]}
             self.asked = set(saved["asked"])
+            self.attempt = saved["attempt"] + 1
+
+    @property
+    def batch_id(self) -> str | None:
+        """Names the batch of these calls: a checkpointer gives the node's task the same name in a later process."""
+        task = self._conf.get(_NAMESPACE)
+        return f"{task}/{self.attempt}" if task else None
 
     def configurable(self, index: int) -> dict[str, Any]:
         """What LangGraph is to know of the call at `index`, in place of what it knows of the node."""
@@ -104,6 +113,7 @@ class Ledger:
             return
         saved = {
             _MARK: self._message,
+            "attempt": self.attempt,
             "asked": list(asked),
             "kept": list(map(list, self.kept.items())),
             "taken": [[index, values] for index, values in self._taken.items() if index not in self.kept],

@@ -8,6 +8,9 @@ Rules.
     3. Where a call is interrupted, later calls that may touch what it may touch wait for the answer: they have not run
        when the graph stops, and run after it when the graph goes on.
     4. A call that came to an end is not run again for the same message (`toolrt.plugins.langgraph._kept`).
+    5. With a journal the batch is named by the node's task and by how often its calls were begun.  A task that a killed
+       process had begun goes on with that batch: answers come back as LangGraph's own serializer keeps them, and a
+       call that raised or was held there begins once more, in the next batch.
 
 Limits.  Where the graph sends each call to the node on its own (``Send``), each is a batch of one: claims keep them
 apart, and nothing orders them.
@@ -27,19 +30,28 @@ import attrs
 import trio
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphInterrupt
 from langgraph.prebuilt import ToolNode
 
 from toolrt import aio
 from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.interop import run_sync
-from toolrt.model import BatchOutcome, Claim, Tool, ToolCall
+from toolrt.model import BatchOutcome, Claim, Tool, ToolCall, ToolOutput
 from toolrt.plugins._promised import Inside, PromisedTools, conflict
 from toolrt.plugins.langgraph._kept import Ledger
 from toolrt.plugins.langgraph._tools import batched_tool, is_sync, message_of
 from toolrt.runtime import Runtime, ToolContext
+from toolrt.store._kept import KeptBatch
 
 __all__ = ["OrderedToolNode"]
+
+#: What a journal keeps of a call that is to run once more: one that waits for the answer to an interrupt of its own or
+#: of an earlier call, and one that raised.
+_HELD, _RAISED = "toolrt: an interrupt has no answer yet", "toolrt: the tool raised"
+
+#: How LangGraph's checkpointers keep answers.
+_SERDE = JsonPlusSerializer()
 
 
 @attrs.define(eq=False)
@@ -121,7 +133,9 @@ class OrderedToolNode(ToolNode):
             return asked
         message = _Message(self, asked, config)
         runtime = message.runtime(_blocking_function, is_awaited=False)
-        message.finish(_run_blocking(runtime, message.calls, message.thread))
+        while message.calls:
+            message.learn(_known(message))
+            message.finish(_run_blocking(message, runtime))
         return super()._combine_tool_outputs(message.answers(), asked[0].input_type)
 
     async def _afunc(self, input: Any, config: RunnableConfig, runtime: Any) -> Any:
@@ -130,7 +144,10 @@ class OrderedToolNode(ToolNode):
             return asked
         message = _Message(self, asked, config)
         runtime = message.runtime(_awaited_function, is_awaited=True)
-        message.finish(await _run_awaited(runtime, message.calls, message.thread))
+        while message.calls:
+            name = message.batch_id
+            message.learn(None if name is None else await aio.call(message.journal.find, name))
+            message.finish(await _run_awaited(message, runtime))
         return super()._combine_tool_outputs(message.answers(), asked[0].input_type)
 
 
@@ -165,7 +182,24 @@ class _Message:
         self._stopped: list[_Asked] = []
         #: What runs now.
         self.waiting = [one for one in asked if one.index not in self._ledger.kept]
-        self.calls = [ToolCall(one.call["id"] or "", one.call["name"], one.call["args"]) for one in self.waiting]
+        #: Where batches are kept; None: nowhere.
+        self.journal: Any = node._ordered.base.journal
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """What runs now, as the batch is given it."""
+        return [ToolCall(one.call["id"] or "", one.call["name"], one.call["args"]) for one in self.waiting]
+
+    @property
+    def batch_id(self) -> str | None:
+        """Names the batch in the journal; None: there is none, or the node runs outside a graph or inside a call."""
+        return None if self.journal is None or Inside.current() is not None else self._ledger.batch_id
+
+    def learn(self, kept: KeptBatch | None) -> None:
+        """Take note of the calls that a killed process left open in this batch."""
+        for one, known in zip(self.waiting, () if kept is None else kept.outermost, strict=False):
+            if any(self.journal.codec.decode(content) == _HELD for content, *_ in known.returns):
+                self._stopped.append(one)
 
     def runtime(self, function_of: Callable[[_Message, str], Callable[..., Any]], *, is_awaited: bool) -> Runtime:
         """The runtime of the batch, in which `function_of` makes what each tool runs."""
@@ -191,20 +225,50 @@ class _Message:
             return None
         return one
 
-    def failed(self, one: _Asked, error: Exception) -> None:
-        """Take note that the tool of a call raised."""
+    def answered(self, one: _Asked, answer: Any) -> Any:
+        """Take the answer of a call; gives what a journal keeps of it."""
+        kept = None if self.journal is None else list(_SERDE.dumps_typed(answer))
+        one.answer = answer
+        return kept
+
+    def failed(self, one: _Asked, error: Exception) -> ToolOutput:
+        """Take note that the tool of a call raised; gives what a journal keeps of that.
+
+        Raises:
+            Exception: `error`, where there is no journal.
+        """
         one.error = error
-        if isinstance(error, GraphInterrupt):
+        asks = isinstance(error, GraphInterrupt)
+        if asks:
             self._stopped.append(one)
+        if self.journal is None:
+            raise error
+        return ToolOutput(_HELD if asks else _RAISED, error=f"{type(error).__name__}: {error}")
 
     def _claims(self, one: _Asked) -> tuple[Claim, ...]:
         return self.node._ordered.claims(one.call["name"], one.call["args"])
 
-    def finish(self, outcome: BatchOutcome | None) -> None:
-        """Take the answers of calls that the node did not run itself."""
-        for one, result in zip(self.waiting, () if outcome is None else outcome.results, strict=False):
-            if one.answer is None and one.error is None and not one.is_held:
+    def finish(self, outcome: BatchOutcome) -> None:
+        """Take the answers of calls that the node did not run itself; what a killed process left open runs next."""
+        left, held = [], []
+        for one, result in zip(self.waiting, outcome.results, strict=True):
+            if one.answer is not None or one.error is not None:
+                continue
+            if one.is_held:
+                held.append(one)
+            elif self.journal is not None and result.content in (_HELD, _RAISED):
+                left.append(one)
+            elif self.journal is not None and result.ok and one.call["name"] not in self.node._ordered.base.registry:
+                one.answer = _SERDE.loads_typed(tuple(result.content))
+            else:
                 one.answer = message_of(attrs.evolve(result, call_id=one.call["id"]))
+        self.waiting = []
+        if left:
+            self.waiting = sorted([*left, *held], key=lambda one: one.index)
+            self._ledger.attempt += 1
+            self._stopped = [one for one in self._stopped if one not in self.waiting]
+            for one in held:
+                one.is_held = False
 
     def answers(self) -> list[Any]:
         """The answers, in call order.
@@ -213,9 +277,9 @@ class _Message:
             GraphInterrupt: calls were interrupted, and none failed.
             Exception: what the first call that failed raised.
         """
-        failed = [one.error for one in self.waiting if one.error is not None]
+        failed = [one.error for one in self._asked if one.error is not None]
         if failed:
-            asked = [one for one in self.waiting if isinstance(one.error, GraphInterrupt)]
+            asked = [one for one in self._asked if isinstance(one.error, GraphInterrupt)]
             self._ledger.kept = {one.index: one.answer for one in self._asked if one.error is None and not one.is_held}
             self._ledger.save(one.index for one in asked)
             for error in failed:
@@ -232,15 +296,15 @@ def _blocking_function(message: _Message, name: str) -> Callable[..., Any]:
     if own is not None:
         return _own_function(message, own)
 
-    def call(ctx: ToolContext, /, **input: Any) -> None:
+    def call(ctx: ToolContext, /, **input: Any) -> Any:
         one = message.started(ctx.call_index, input)
-        if one is not None:
-            with Inside(ctx, trio.from_thread.run_sync(trio.lowlevel.current_trio_token)):
-                try:
-                    one.answer = ToolNode._run_one(node, one.call, one.input_type, one.runtime)
-                except Exception as error:
-                    message.failed(one, error)
-                    raise
+        if one is None:
+            return _HELD
+        with Inside(ctx, trio.from_thread.run_sync(trio.lowlevel.current_trio_token)):
+            try:
+                return message.answered(one, ToolNode._run_one(node, one.call, one.input_type, one.runtime))
+            except Exception as error:
+                return message.failed(one, error)
 
     return call
 
@@ -253,15 +317,15 @@ def _awaited_function(message: _Message, name: str) -> Callable[..., Any]:
         return _blocking_function(message, name)
 
     @aio.on_loop
-    async def call(ctx: ToolContext, /, **input: Any) -> None:
+    async def call(ctx: ToolContext, /, **input: Any) -> Any:
         one = message.started(ctx.call_index, input)
-        if one is not None:
-            with Inside(ctx, trio.lowlevel.current_trio_token()):
-                try:
-                    one.answer = await ToolNode._arun_one(node, one.call, one.input_type, one.runtime)
-                except Exception as error:
-                    message.failed(one, error)
-                    raise
+        if one is None:
+            return _HELD
+        with Inside(ctx, trio.lowlevel.current_trio_token()):
+            try:
+                return message.answered(one, await ToolNode._arun_one(node, one.call, one.input_type, one.runtime))
+            except Exception as error:
+                return message.failed(one, error)
 
     return call
 
@@ -270,32 +334,42 @@ def _own_function(message: _Message, tool: Tool) -> Callable[..., Any]:
     """What a tool of the runtime's own runs."""
 
     def call(ctx: ToolContext, *args: Any, **input: Any) -> Any:
-        return None if message.started(ctx.call_index) is None else tool.function(ctx, *args, **input)
+        return _HELD if message.started(ctx.call_index) is None else tool.function(ctx, *args, **input)
 
     async def acall(ctx: ToolContext, *args: Any, **input: Any) -> Any:
-        return None if message.started(ctx.call_index) is None else await tool.function(ctx, *args, **input)
+        return _HELD if message.started(ctx.call_index) is None else await tool.function(ctx, *args, **input)
 
     return acall if tool.is_async else call
 
 
-async def _run_awaited(runtime: Runtime, calls: list[ToolCall], owner: str | None) -> BatchOutcome | None:
-    if not calls:
-        return None
+def _known(message: _Message) -> KeptBatch | None:
+    """What the journal has of the message's batch."""
+    name = message.batch_id
+    records = None if name is None else message.journal.ask_now(lambda store: store.read(name))
+    return KeptBatch.read(str(name), records) if records else None
+
+
+def _named(message: _Message) -> dict[str, Any]:
+    """How the batch of a message is named."""
+    name = message.batch_id
+    return {"owner": message.thread, "batch_id": name, "resume": name is not None}
+
+
+async def _run_awaited(message: _Message, runtime: Runtime) -> BatchOutcome:
     inside = Inside.current()
     if inside is None:
-        return await aio.run(runtime, calls, owner=owner)
-    return await aio.open_batch(inside.context, registry=runtime.registry).run(calls)
+        return await aio.run(runtime, message.calls, **_named(message))
+    return await aio.open_batch(inside.context, registry=runtime.registry).run(message.calls)
 
 
-def _run_blocking(runtime: Runtime, calls: list[ToolCall], owner: str | None) -> BatchOutcome | None:
-    if not calls:
-        return None
+def _run_blocking(message: _Message, runtime: Runtime) -> BatchOutcome:
+    inside = Inside.current()
+    run = functools.partial(run_sync, runtime, message.calls, **_named(message))
     if asyncio._get_running_loop() is not None:  # it is held up already, and could not be asked to run the batch
-        return _in_thread(functools.partial(run_sync, runtime, calls, owner=owner))
-    inside = Inside.current()
+        return _in_thread(run)
     if inside is None:
-        return run_sync(runtime, calls, owner=owner)
-    sub_batch = functools.partial(inside.context.run, calls, registry=runtime.registry)
+        return run()
+    sub_batch = functools.partial(inside.context.run, message.calls, registry=runtime.registry)
     return trio.from_thread.run(sub_batch, trio_token=inside.token)
 
 
