@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolrt import sim
 from toolrt.invariants import LAWS, require
+from toolrt.invariants.script import Scripted, Sleep, UseTool
 from toolrt.testing import Mix, completion_orders, schedules, simulate, tool_mixes
+
+READS = Scripted([UseTool("read_file", {"path": "a.txt"})])
 
 
 def holds(law: str, mix: Mix, schedule: list[int], **how: Any) -> sim.Execution:
@@ -104,6 +107,7 @@ def test_timeout_own_time(mix: Mix, schedule: list[int]) -> None:
     holds("timeout_own_time", mix, schedule)
 
 
+@example(mix=Mix([READS], lanes="by_safety", beside=[Scripted([Sleep(1)])] * 2, deadline=1.25), schedule=[])
 @given(mix=tool_mixes(cancel=True) | tool_mixes(), schedule=schedules())
 def test_nothing_left(mix: Mix, schedule: list[int]) -> None:
     """Nothing is left behind."""

@@ -358,7 +358,8 @@ class Mix(Brief):
             async with trio.open_nursery() as both:
                 both.start_soon(functools.partial(runs.run, world.calls_beside(), batch_id="beside"))
                 found = await alone(world, batch)
-            return found
+            # Both share one table: whether it is empty can be judged when both are over.
+            return ending(world, batch.outcome, found.read_to_the_end)
 
         async def alone(world: World, batch: Batch) -> MixEnding:
             read_to_the_end, scope = False, trio.CancelScope()
