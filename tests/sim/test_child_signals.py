@@ -31,11 +31,19 @@ async def _start(is_real: bool, **options: Any) -> trio.Process:
     return process
 
 
+async def _is_stopped(process: trio.Process, is_real: bool) -> None:
+    """Wait until a signal has stopped it: Linux takes the lower of two signals that come at one time first."""
+    flags = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+    is_stopped = not is_real
+    while not is_stopped:
+        await trio.sleep(0.01)
+        is_stopped = os.waitid(os.P_PID, process.pid, flags) is not None  # noqa: ASYNC222  it does not block
+
+
 async def _stopped_then_killed(is_real: bool) -> tuple[Any, ...]:
     process = await _start(is_real)
     process.send_signal(signal.SIGSTOP)
-    # Linux takes the lower of two signals that come at one time first.
-    await trio.sleep(0.05)
+    await _is_stopped(process, is_real)
     process.terminate()
     with trio.move_on_after(0.05) as scope:
         await process.wait()
@@ -47,7 +55,7 @@ async def _terminated_once_it_goes_on(is_real: bool) -> tuple[Any, ...]:
     # The system ignores SIGTSTP in an orphaned group, as a test's own may be; this group's parent is in the session.
     process = await _start(is_real, process_group=0)
     process.send_signal(signal.SIGTSTP)
-    await trio.sleep(0.05)
+    await _is_stopped(process, is_real)
     process.terminate()
     with trio.move_on_after(0.05) as scope:
         await process.wait()

@@ -69,7 +69,7 @@ _WRITES = (
     "DELETE_DEREF",
     "IMPORT_",
 )
-# Where a frame that awaits stands: at YIELD_VALUE, and since Python 3.13 at the instruction after it.
+# Where a frame stands that awaits or yields: at YIELD_VALUE, and since Python 3.13 at the instruction after it.
 _AWAITS_AFTER = int(sys.version_info >= (3, 13))
 _GOES_NOWHERE = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 
@@ -365,7 +365,7 @@ class _Both:
 def _is_suspended(frame: FrameType) -> bool:
     """Say whether `frame`, which is left, can go on."""
     code = frame.f_code
-    return bool(code.co_flags & _SUSPENDS) and code.co_code[frame.f_lasti] == _YIELD
+    return bool(code.co_flags & _SUSPENDS) and code.co_code[frame.f_lasti - 2 * _AWAITS_AFTER] == _YIELD
 
 
 def _is_passed_over(code: CodeType) -> bool:
