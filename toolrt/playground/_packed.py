@@ -30,7 +30,7 @@ _LEFT_OUT = (
 )
 
 #: What else than Python is taken.
-_KINDS = {".py", ".css", ".html", ".js", ".txt"}
+_KINDS = {".py", ".css", ".html", ".js", ".md", ".txt"}
 
 # Archives have no time before this one.
 _TIME = (1980, 1, 1, 0, 0, 0)

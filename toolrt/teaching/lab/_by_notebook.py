@@ -21,7 +21,7 @@ from toolrt.model import Registry, State, ToolCall, ToolOutput, tool
 from toolrt.order import LaneChoice, PolicyCall, partition, serial
 from toolrt.runtime import Runtime, ToolContext
 from toolrt.teaching.lab._by_program import Program, tried
-from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.teaching.lab._exercise import Finding, Graders, told
 from toolrt.teaching.litmus._litmus import together
 
 # ---------------------------------------------------------------------- keep_slots
@@ -269,28 +269,8 @@ def _answers_as_serial(lanes: _Placed) -> Finding:
     return Finding(True, what)
 
 
-#: These exercises, by the number of their notebook.
-BY_NOTEBOOK: tuple[Exercise, ...] = (
-    Exercise(
-        "keep_slots",
-        12,
-        "A pool that loses no slot",
-        "A pool has `free`, the number of its free slots, and `waiting`, a list for you to use; you may give it more. "
-        "**Write `serve(pool, use)`, which awaits `use()` once, while it has a slot.** A task waits where no slot is "
-        "free. Whatever is cancelled, and whatever raises, every slot serves again.",
-        "async def answer(pool, use):\n    raise NotImplementedError",
-        _keep_slots,
-    ),
-    Exercise(
-        "as_serial",
-        13,
-        "Few lanes, and the answers of serial",
-        "The tools are `pay(amount)`, which answers what there was and lowers the budget by a modifier, `budget()`, "
-        "which answers what is left, and `price()`, which does not look at the state. **Write `place(call, lane)`, the "
-        "rule of a lane policy, so that every batch answers as it does under `serial`, in as few lanes as that "
-        "allows.** It returns `toolrt.LaneChoice.JOIN`, `OPEN` or `ALONE`; look at `call.name` and at the names in "
-        "`lane`.",
-        "def answer(call, lane):\n    raise NotImplementedError",
-        _as_serial,
-    ),
-)
+#: What grades each exercise, by name.
+BY_NOTEBOOK: Graders = {
+    "keep_slots": _keep_slots,
+    "as_serial": _as_serial,
+}

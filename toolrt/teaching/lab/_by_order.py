@@ -16,7 +16,7 @@ import trio
 from toolrt import sim
 from toolrt.model import READ, WRITE, Claim, Registry, State, Tool, ToolCall
 from toolrt.runtime import Runtime
-from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.teaching.lab._exercise import Finding, Graders, told
 from toolrt.teaching.lab._makespan import critical_path
 from toolrt.teaching.lab._workloads import WORKLOADS, TimedCall
 from toolrt.trace import stable_text
@@ -181,38 +181,9 @@ def _longest_chain(seconds: Any) -> Iterator[Finding]:
         yield Finding(not detail, what, detail)
 
 
-#: These exercises, by the number of their notebook.
-BY_ORDER: tuple[Exercise, ...] = (
-    Exercise(
-        "shelf_claims",
-        2,
-        "Claims that cover, and no more",
-        "Four tools work on shelves: `look(shelf)` reads one, `put(shelf, what)` changes one, `move(source, target, "
-        "what)` changes two, and `inventory()` reads all of them. **Write `claims(name, input)`, which gives the list "
-        "of `toolrt.Claim` for a call of the tool called `name`.** Two calls have to wait for each other exactly "
-        "where one changes a shelf that the other touches.",
-        'def answer(name, input):\n    raise NotImplementedError  # such as [toolrt.Claim(("shelf", ...), ...)]',
-        _shelf_claims,
-    ),
-    Exercise(
-        "same_file",
-        5,
-        "One file, or two",
-        "`links` is a dict: from the path of each symbolic link to its target, which is relative to the directory of "
-        'the link (`{"docs/up": ".."}`). **Write `same(links, one, other)`, which says whether two paths name the '
-        "same file.** Paths are relative to the top, without a loop of links; `..` behind a link goes up from where "
-        "the link leads, as it does on a disk.",
-        "def answer(links, one, other):\n    raise NotImplementedError  # True or False",
-        _same_file,
-    ),
-    Exercise(
-        "longest_chain",
-        11,
-        "The critical path",
-        "**Write `seconds(calls)`, which gives the length of the critical path of a batch, in seconds:** the longest "
-        "chain of calls, in call order, of which each conflicts with the next. Use `call.seconds` and "
-        "`call.conflicts_with(other)`.",
-        "def answer(calls):\n    raise NotImplementedError",
-        _longest_chain,
-    ),
-)
+#: What grades each exercise, by name.
+BY_ORDER: Graders = {
+    "shelf_claims": _shelf_claims,
+    "same_file": _same_file,
+    "longest_chain": _longest_chain,
+}

@@ -18,7 +18,7 @@ from trio.lowlevel import checkpoint, current_task
 from toolrt import sim
 from toolrt._plain import counted
 from toolrt.errors import StepLimit
-from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.teaching.lab._exercise import Finding, Graders, told
 from toolrt.teaching.litmus._litmus import together
 from toolrt.trace import stable_text
 
@@ -534,65 +534,11 @@ def _stop(run: Any) -> Iterator[Finding]:
     yield tried("a cancel from outside goes through", _nothing_begins_after_a_cancel(run))
 
 
-_ANSWERS = 'An answer is `("ok", value)`, or `("error", str(error))` of a call that raised'
-
-#: These exercises, by week.
-BY_PROGRAM: tuple[Exercise, ...] = (
-    Exercise(
-        "mend_it",
-        4,
-        "Mend the lost update",
-        "`add` gets a counter (`get()`, `set(value)`), a `trio.Lock` that all who add to this counter share, and an "
-        "async function `think`. **Write `add` so that it holds the lock while it reads the counter, thinks once, and "
-        "writes what it read plus one, and no addition is ever lost.** A thought may raise or be cancelled: that is "
-        "the caller's business, and must block no other task.",
-        "async def answer(counter, lock, think):\n    raise NotImplementedError  # read, await think(), write",
-        _mend_it,
-    ),
-    Exercise(
-        "no_embrace",
-        6,
-        "No deadly embrace",
-        "An account has a `name` and a `lock`. **Write `transfer`, which awaits `move()` once, while it holds the "
-        "locks of both accounts,** so that no set of transfers ever waits for itself, and transfers between other "
-        "accounts do not wait for it. An account may give to itself. A move may raise: both locks are free afterwards.",
-        "async def answer(source, target, move):\n    raise NotImplementedError",
-        _no_embrace,
-    ),
-    Exercise(
-        "gather",
-        8,
-        "All at once, answered in order",
-        "**Write `run(functions)`, which awaits all async functions at the same time and gives their answers in the "
-        "order "
-        f"of the list.** {_ANSWERS}; one that raises changes nothing for the others. A cancel from outside is no "
-        "answer.",
-        "async def answer(functions):\n    raise NotImplementedError  # with trio.open_nursery()",
-        _gather,
-    ),
-    Exercise(
-        "tickets",
-        13,
-        "Tickets",
-        "**Write `run(calls)`, where a call is a pair of a resource's name, or None, and an async function.** Calls "
-        "on one resource run one at a time and in the order of the list, whatever the scheduler does; no call waits "
-        "for one that "
-        f"shares nothing with it. {_ANSWERS}; the answers are in the order of the list. Trio begins the tasks of a "
-        "nursery in any order: what has to be settled before a task exists?",
-        "async def answer(calls):\n    raise NotImplementedError  # with trio.open_nursery()",
-        _tickets,
-    ),
-    Exercise(
-        "stop",
-        15,
-        "Stop, and tell the truth",
-        "**Write `run(functions, limit, stop)`: at most `limit` functions run at once, and they begin in the order "
-        "of the list.** When the `trio.Event` called `stop` is set, nothing more begins, what runs is cancelled, "
-        "and `run` "
-        'returns at once. Each call has exactly one answer, in order: `("ok", value)`, `("interrupted",)` or `("not '
-        'started",)`, and it is true: whatever came to its end is "ok", also in the instant of the stop. A cancel from '
-        "outside is no answer.",
-        "async def answer(functions, limit, stop):\n    raise NotImplementedError  # with trio.open_nursery()",
-        _stop,
-    ),
-)
+#: What grades each exercise, by name.
+BY_PROGRAM: Graders = {
+    "mend_it": _mend_it,
+    "no_embrace": _no_embrace,
+    "gather": _gather,
+    "tickets": _tickets,
+    "stop": _stop,
+}

@@ -14,7 +14,7 @@ from toolrt.events import EventRecord, FileRead, MutationBegan, MutationEnded
 from toolrt.invariants import LAWS, MUTANTS, Mix
 from toolrt.invariants.script import AppendFile, ReadFile, Scripted, Sleep, WriteFile
 from toolrt.invariants.workloads import WORKLOADS
-from toolrt.teaching.lab._exercise import Exercise, Finding
+from toolrt.teaching.lab._exercise import Finding, Graders
 from toolrt.trace import Trace, stable_text
 
 # ---------------------------------------------------------------------- in_call_order
@@ -291,41 +291,9 @@ def _file_law(answer: Any) -> Iterator[Finding]:
 _LAW = {"same_file_in_call_order": LAWS["same_file_in_call_order"]}
 
 
-#: These exercises, by week.
-BY_PROPERTY: tuple[Exercise, ...] = (
-    Exercise(
-        "in_call_order",
-        7,
-        "A property, and what it must see",
-        "A runtime delivers results. **Write `holds(answers, delivered)`, which says whether it did so rightly:** "
-        "`answers` has the answer of each call, by its index; `delivered` has pairs of an index and an answer, in "
-        "the order in which they came. Right is: every call once, with its own answer, in call order. It is tried "
-        "on the right program and on mutants.",
-        "def answer(answers, delivered):\n    raise NotImplementedError  # True or False",
-        _in_call_order,
-    ),
-    Exercise(
-        "merge",
-        10,
-        "The merge",
-        "Calls of one lane have finished, in some order, and each may have returned modifiers: functions that take "
-        "the state, a dict, and give the next. **Write `merge(state, finished)`, where `finished` has `(call_index, "
-        "position, modifier)` in the order of finishing; give the new state and the list of `(call_index, "
-        "position)` of those that raised.** Timing must not decide; one that raises changes nothing; the state you "
-        "are given stays as it is.",
-        "def answer(state, finished):\n    raise NotImplementedError  # the new state, and what was rejected",
-        _merge,
-    ),
-    Exercise(
-        "file_law",
-        14,
-        "A law over traces",
-        "**Write a function of a `Trace` that gives what is wrong with it (a list; empty when nothing is): within "
-        "one batch, mutations of a file happen in call order and never overlap, and a read sees those of all lower "
-        "calls.** Look at the events `file.mutation_began`, `file.mutation_ended` and `file.read` "
-        "(docs/reference/events.md); each has the fields `batch`, `call` and `file`. It is tried on this runtime, "
-        "which keeps the law, and on mutants of it.",
-        "def answer(trace):\n    raise NotImplementedError  # for event in trace.of_kind(...)",
-        _file_law,
-    ),
-)
+#: What grades each exercise, by name.
+BY_PROPERTY: Graders = {
+    "in_call_order": _in_call_order,
+    "merge": _merge,
+    "file_law": _file_law,
+}

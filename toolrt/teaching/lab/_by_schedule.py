@@ -7,7 +7,7 @@ from typing import Any
 
 from toolrt import sim
 from toolrt.errors import Deadlock, ReplayDiverged, ScheduleRefused
-from toolrt.teaching.lab._exercise import Exercise, Finding
+from toolrt.teaching.lab._exercise import Finding, Graders
 from toolrt.teaching.litmus import LITMUS, Litmus
 
 # ---------------------------------------------------------------------- outcomes
@@ -124,59 +124,11 @@ def _strategy(answer: Any) -> Iterator[Finding]:
     yield Finding(not missed, f"within {_BUDGET} schedules it finds the bug, with each of {len(_SEEDS)} seeds", detail)
 
 
-#: These exercises, by week.
-BY_SCHEDULE: tuple[Exercise, ...] = (
-    Exercise(
-        "two_adders",
-        1,
-        "Two add one",
-        "Two tasks add one to a counter that holds 0: each reads it, passes a checkpoint, and writes what it read plus "
-        'one (`LITMUS["lost_update_2x1"]`). **Which values can the counter hold in the end?** Answer with a set.',
-        "answer = None  # for example {0, 7}",
-        _outcomes(LITMUS["lost_update_2x1"]),
-    ),
-    Exercise(
-        "lose_it",
-        2,
-        "Lose an update",
-        "Now be the scheduler. **Give a schedule of the same program after which the counter holds 1.** A schedule "
-        "names who steps, in order: `main` starts both tasks, `main.0` and `main.1` are the tasks, each of two "
-        "steps, and `main` ends. `main main.0*2 main.1*2 main` is one that loses nothing.",
-        'answer = None  # for example "main main.0*2 main.1*2 main"',
-        _schedule(LITMUS["lost_update_2x1"].program, _loses),
-    ),
-    Exercise(
-        "how_many",
-        3,
-        "How many schedules, how many that differ",
-        "Two tasks of two steps each, as before; then three of them. **How many schedules are there, and how many "
-        "classes of schedules** whose accesses to the counter come in the same order wherever it matters? Two reads "
-        "may be swapped. Answer with `{2: (schedules, classes), 3: (schedules, classes)}`. First by hand for two, "
-        "then count what `sim.explore` runs under `sim.Exhaustive()` and `sim.DPOR()`.",
-        "answer = None  # for example {2: (10, 9), 3: (100, 99)}",
-        _numbers,
-    ),
-    Exercise(
-        "embrace",
-        5,
-        "A deadly embrace",
-        "Two transfers take the locks of two accounts, in opposite order, with a checkpoint between the two "
-        '(`LITMUS["two_locks"]`; `.source` shows it). **Give a schedule after which both wait for ever.** '
-        '`toolrt.sim.run(LITMUS["two_locks"].program, toolrt.sim.Choices()).schedule` is one that does not; a '
-        "deadlock "
-        "ends the schedule where no task can run any more.",
-        "answer = None  # a schedule, as a text",
-        _schedule(LITMUS["two_locks"].program, _deadlocks),
-    ),
-    Exercise(
-        "needle",
-        9,
-        "A needle that a random walk does not find",
-        'In `LITMUS["uneven_25"]` one task has many steps and another few, and the bug needs one to wait all the while '
-        "the other runs. A random walk does not find it. **Write a function that takes a seed and gives a strategy "
-        "which "
-        f"finds the bug within {_BUDGET} schedules**, with every seed it is given.",
-        "def answer(seed):\n    raise NotImplementedError  # such as sim.Random(sim.RandomWalk(seed), 300)",
-        _strategy,
-    ),
-)
+#: What grades each exercise, by name.
+BY_SCHEDULE: Graders = {
+    "two_adders": _outcomes(LITMUS["lost_update_2x1"]),
+    "lose_it": _schedule(LITMUS["lost_update_2x1"].program, _loses),
+    "how_many": _numbers,
+    "embrace": _schedule(LITMUS["two_locks"].program, _deadlocks),
+    "needle": _strategy,
+}

@@ -12,7 +12,7 @@ from toolrt import sim, view
 from toolrt.model import Registry, State, Tool, ToolCall
 from toolrt.runtime import Runtime
 from toolrt.teaching.lab._by_program import tried
-from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.teaching.lab._exercise import Finding, Graders, told
 from toolrt.workspace import Changed, MemoryDisk, Workspace
 
 
@@ -146,30 +146,8 @@ def _came(execution: sim.Execution) -> str:
     return repr(execution.value) if execution.error is None else told(execution.error)
 
 
-#: These exercises, by week.
-BY_TOOL: tuple[Exercise, ...] = (
-    Exercise(
-        "pure_counter",
-        11,
-        "A tool that counts",
-        "The state has a dict of words and how often each was seen, under `seen`. **Write a tool with an argument "
-        "`word: str` that counts one more; many of its calls may run at once.** A tool never changes the "
-        "state itself: it "
-        'returns `toolrt.ToolOutput("counted", modifiers=[...])`, and a modifier is a pure function of a state.',
-        "@toolrt.tool(safe=True)\n"
-        "async def answer(ctx: toolrt.ToolContext, word: str) -> toolrt.ToolOutput:\n"
-        "    raise NotImplementedError",
-        _pure_counter,
-    ),
-    Exercise(
-        "honest_tool",
-        12,
-        "A tool that says what it touches",
-        "**Write `make(workspace)`, which gives a tool with the arguments `path: str` and `line: str` that adds a "
-        "line, with its line break, to a file of the workspace.** Calls on one file, whatever it is called, have to "
-        "run in call order; calls on two files must not wait for each other. docs/how-to/own-file-tool.md shows the "
-        "three things that such a tool needs.",
-        "def answer(workspace):\n    raise NotImplementedError  # return a tool",
-        _honest_tool,
-    ),
-)
+#: What grades each exercise, by name.
+BY_TOOL: Graders = {
+    "pure_counter": _pure_counter,
+    "honest_tool": _honest_tool,
+}

@@ -15,7 +15,7 @@ stopped by the simulator.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -101,6 +101,10 @@ class Grade:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+#: What tries an answer, by the exercise's name.
+Graders = Mapping[str, Callable[[Any], Iterable[Finding]]]
 
 
 @attrs.frozen(repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from toolrt.teaching.lab._by_notebook import BY_NOTEBOOK
@@ -11,7 +12,7 @@ from toolrt.teaching.lab._by_program import BY_PROGRAM
 from toolrt.teaching.lab._by_property import BY_PROPERTY
 from toolrt.teaching.lab._by_schedule import BY_SCHEDULE
 from toolrt.teaching.lab._by_tool import BY_TOOL
-from toolrt.teaching.lab._exercise import Exercise, Grade
+from toolrt.teaching.lab._exercise import Exercise, Grade, Graders
 
 
 class Sheet(Mapping[str, Exercise]):
@@ -39,11 +40,26 @@ class Sheet(Mapping[str, Exercise]):
     __repr__ = __str__
 
 
+def _exercises(graders: Graders) -> Iterator[Exercise]:
+    """The exercises of `exercises.md`, each with what grades it."""
+    _, *sections = Path(__file__).with_name("exercises.md").read_text(encoding="utf-8").split("\n## ")
+    for section in sections:
+        head, task, code = section.rstrip().removesuffix("\n```").split("\n\n", 2)
+        named, title = head.split(": ", 1)
+        name, week = named.split(", ")
+        template = code.removeprefix("```python\n")
+        yield Exercise(name, int(week), title, " ".join(task.split("\n")), template, graders[name])
+
+
+_OF_SHEET: Graders = {**BY_SCHEDULE, **BY_PROGRAM, **BY_PROPERTY, **BY_TOOL}
+_OF_NOTEBOOKS: Graders = {**BY_ORDER, **BY_NOTEBOOK}
+_BY_NAME = {one.name: one for one in _exercises({**_OF_SHEET, **_OF_NOTEBOOKS})}
+
 #: The exercises of the sheet.
-SHEET = Sheet(*BY_SCHEDULE, *BY_PROGRAM, *BY_PROPERTY, *BY_TOOL)
+SHEET = Sheet(*map(_BY_NAME.__getitem__, _OF_SHEET))
 
 #: Exercises at the end of notebooks 02, 05, 11, 12 and 13: no part of the semester; the week is the notebook's number.
-NOTEBOOK_EXERCISES = Sheet(*BY_ORDER, *BY_NOTEBOOK)
+NOTEBOOK_EXERCISES = Sheet(*map(_BY_NAME.__getitem__, _OF_NOTEBOOKS))
 
 
 def summary(*grades: Grade) -> str:
