@@ -197,12 +197,6 @@ def gallery(common: Mapping[str, Any] | None = None, /, **programs: Program | En
     return tuple(made)
 
 
-def rows_of(table: str) -> dict[str, list[str]]:
-    """The rows of a table but its header: the first cell, and the others."""
-    rows = ([cell.strip() for cell in row.split("|")] for row in table.splitlines()[2:-1])
-    return {name: cells for name, *cells in rows}
-
-
 def outcomes(cell: str) -> tuple[Any, ...]:
     """The outcomes in a cell, as Python literals."""
     return literal_eval(f"({cell},)") if cell else ()
