@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING
 
 import attrs
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import tree_sitter
 
 
-_QUERIES = Path(__file__).with_name("queries")
+_QUERIES = resources.files("toolrt.plugins.code").joinpath("queries")
 
 
 @attrs.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from importlib import resources
 from types import MappingProxyType
 
 from toolrt.teaching.lab._by_notebook import BY_NOTEBOOK
@@ -42,7 +42,9 @@ class Sheet(Mapping[str, Exercise]):
 
 def _exercises(graders: Graders) -> Iterator[Exercise]:
     """The exercises of `exercises.md`, each with what grades it."""
-    _, *sections = Path(__file__).with_name("exercises.md").read_text(encoding="utf-8").split("\n## ")
+    _, *sections = (
+        resources.files("toolrt.teaching.lab").joinpath("exercises.md").read_text(encoding="utf-8").split("\n## ")
+    )
     for section in sections:
         head, task, code = section.rstrip().removesuffix("\n```").split("\n\n", 2)
         named, title = head.split(": ", 1)

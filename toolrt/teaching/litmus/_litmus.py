@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from ast import literal_eval
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from importlib import resources
 from math import factorial
-from pathlib import Path
 from textwrap import dedent
 from typing import Any, ParamSpec
 
@@ -171,7 +171,9 @@ def _read(text: str) -> tuple[dict[str, str], dict[str, _Described]]:
 
 
 #: What the programs of each theme have in common, and what is known of each program.
-LESSONS, DESCRIBED = _read(Path(__file__).with_name("gallery.txt").read_text(encoding="utf-8"))
+LESSONS, DESCRIBED = _read(
+    resources.files("toolrt.teaching.litmus").joinpath("gallery.txt").read_text(encoding="utf-8")
+)
 
 
 def gallery(common: Mapping[str, Any] | None = None, /, **programs: Program | Entry) -> tuple[Litmus, ...]:
