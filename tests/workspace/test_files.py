@@ -12,7 +12,7 @@ import trio
 
 from toolrt import probe
 from toolrt.model import EVERYTHING, WRITE, State
-from toolrt.workspace import Directory, FileProblem, HardLink, Limits, MemoryDisk, Symlink, Wanted, Workspace
+from toolrt.workspace import FileProblem, HardLink, Limits, MemoryDisk, Symlink, Wanted, Workspace
 
 
 def context(workspace: Workspace, *paths: str, batch_id: str = "batch", call_index: int = 0, mode=WRITE) -> Any:
@@ -38,19 +38,6 @@ def entry(workspace: Workspace, path: str) -> Any:
     return workspace.identify(path, None, Wanted.ENTRY)
 
 
-async def test_read_gives_content_and_look(tree):
-    """Both belong together."""
-    tree.put("a", "one")
-    found = await tree.workspace.files.read(context(tree.workspace, "a"), tree.workspace.identify("a"))
-    assert (found.content, found.stat.size) == (b"one", 3)
-
-
-async def test_missing_file_is_a_problem(tree):
-    """The disk's errors never get out as they are."""
-    with pytest.raises(FileProblem, match="nothing of that name"):
-        await read(tree.workspace, "a")
-
-
 async def test_revise_is_given_what_stands_there(tree):
     """The change is computed from the content, once."""
     tree.put("a", "one")
@@ -66,13 +53,6 @@ async def test_revise_is_given_what_stands_there(tree):
     assert workspace.snapshot() == {"a": b"two"}
 
 
-async def test_revise_creates_with_directories(tree):
-    """Missing directories are made with the file."""
-    revised = await revise(tree.workspace, "d/e/a", b"new")
-    assert (revised.before, revised.after) == (None, b"new")
-    assert tree.workspace.snapshot() == {"d/e/a": b"new"}
-
-
 async def test_refused_creation_leaves_no_directory(tree):
     """What the change raises is raised, and nothing was made for it."""
 
@@ -84,14 +64,6 @@ async def test_refused_creation_leaves_no_directory(tree):
     assert tree.workspace.snapshot() == {}
 
 
-async def test_revise_to_nothing_removes(tree):
-    """A change that gives None takes the file away."""
-    tree.put("a", "one")
-    revised = await revise(tree.workspace, "a", None)
-    assert (revised.before, revised.after) == (b"one", None)
-    assert tree.workspace.snapshot() == {}
-
-
 async def test_revise_to_the_same_writes_nothing(tree):
     """The file keeps its number and its time, and no version is made."""
     tree.put("a", "one")
@@ -100,14 +72,6 @@ async def test_revise_to_the_same_writes_nothing(tree):
     assert (revised.before, revised.after) == (b"one", b"one")
     assert tree.disk.lstat(f"{tree.root}/a") == before
     assert await tree.workspace.history.versions("a") == []
-
-
-async def test_content_over_the_limit_is_refused(tree, monkeypatch):
-    """With its size; nothing is written."""
-    monkeypatch.setattr("toolrt.workspace.change._files.SIZE_LIMIT", 4)
-    with pytest.raises(FileProblem, match="at most 4 bytes, got 5 bytes"):
-        await revise(tree.workspace, "a", b"12345")
-    assert tree.workspace.snapshot() == {}
 
 
 # Freshness
@@ -163,17 +127,6 @@ async def test_never_seen_file_has_no_condition(tree):
     tree.put("a", "theirs")
     await revise(tree.workspace, "a", b"mine")
     assert tree.workspace.snapshot() == {"a": b"mine"}
-
-
-async def test_siblings_never_conflict(tree):
-    """Calls of one workspace see each other's changes, by whatever name."""
-    tree.put("a", "one")
-    tree.put("b", HardLink("a"))
-    tree.put("l", Symlink("a"))
-    await read(tree.workspace, "a")
-    for number, path in enumerate(["b", "a", "l", "./a", "b"]):
-        await revise(tree.workspace, path, b"%d" % number)
-    assert await read(tree.workspace, "a") == b"4"
 
 
 async def test_removal_of_a_changed_file_is_a_conflict(tree):
@@ -262,29 +215,6 @@ async def revise_all(workspace: Workspace, **contents: bytes | None) -> Any:
     return await workspace.files.revise_all(context(workspace), revisions)
 
 
-async def test_revise_all_changes_all(tree):
-    """Created, changed, removed: each is told with what was there."""
-    tree.put("b", "old")
-    tree.put("c", "old")
-    made = await revise_all(tree.workspace, a=b"new", b=b"new", c=None)
-    assert [(one.before, one.after) for one in made] == [(None, b"new"), (b"old", b"new"), (b"old", None)]
-    assert tree.workspace.snapshot() == {"a": b"new", "b": b"new"}
-
-
-async def test_revise_all_computes_before_it_writes(tree):
-    """A change that refuses leaves all files as they were."""
-    tree.put("a", "old")
-
-    def refuse(found: bytes | None) -> bytes:
-        raise FileProblem("b", "sense", "none", "Think.")
-
-    workspace = tree.workspace
-    revisions = [(workspace.identify("d/a"), lambda found: b"new"), (workspace.identify("b"), refuse)]
-    with pytest.raises(FileProblem, match="Think"):
-        await workspace.files.revise_all(context(workspace), revisions)
-    assert workspace.snapshot() == {"a": b"old"}
-
-
 async def test_revise_all_checks_freshness_of_all(tree):
     """One file that somebody else changed, and none is written."""
     for path in "ab":
@@ -371,30 +301,6 @@ async def test_group_leaves_what_somebody_else_made_of_a_file():
 # Directories, removing, moving
 
 
-async def test_make_dirs_says_whether_it_made_any(tree):
-    """A directory that is there is content enough; a file in its place is a problem."""
-    workspace = tree.workspace
-    for made in (True, False):
-        identity = workspace.identify("d/e", None, Wanted.DIRECTORY)
-        assert await workspace.files.make_dirs(context(workspace), identity) is made
-    assert workspace.snapshot() == {"d/e/": ""}
-    tree.put("f", "")
-    with pytest.raises(FileProblem, match="something else in a directory's place"):
-        await workspace.files.make_dirs(context(workspace), workspace.identify("f", None, Wanted.DIRECTORY))
-
-
-async def test_remove_takes_files_links_and_empty_directories(tree):
-    """Of a link only the link goes."""
-    tree.put("a", "one")
-    tree.put("l", Symlink("a"))
-    tree.put("d", Directory())
-    for path in ("l", "d"):
-        await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, path))
-    assert tree.workspace.snapshot() == {"a": b"one"}
-    with pytest.raises(FileProblem, match="nothing of that name"):
-        await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, "l"))
-
-
 async def test_remove_takes_full_directories_only_when_told(tree):
     """The refusal says how many names are in it and what to do."""
     tree.put("d/a", "one")
@@ -404,20 +310,6 @@ async def test_remove_takes_full_directories_only_when_told(tree):
         await workspace.files.remove(context(workspace), entry(workspace, "d"))
     await workspace.files.remove(context(workspace), entry(workspace, "d"), recursive=True)
     assert workspace.snapshot() == {}
-
-
-async def test_move_makes_directories_and_replaces_nothing(tree):
-    """Where something stands nothing is moved to."""
-    tree.put("a", "one")
-    tree.put("b", "two")
-    workspace = tree.workspace
-    await workspace.files.move(context(workspace), entry(workspace, "a"), entry(workspace, "d/e/a"))
-    assert workspace.snapshot() == {"b": b"two", "d/e/a": b"one"}
-    with pytest.raises(FileProblem):
-        await workspace.files.move(context(workspace), entry(workspace, "b"), entry(workspace, "d/e/a"))
-    with pytest.raises(FileProblem, match=r"x: .*nothing of that name"):
-        await workspace.files.move(context(workspace), entry(workspace, "x"), entry(workspace, "f/y"))
-    assert workspace.snapshot() == {"b": b"two", "d/e/a": b"one"}
 
 
 # What is reported
