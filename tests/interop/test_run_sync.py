@@ -1,7 +1,6 @@
 """``run_sync``: the way in for sync and asyncio callers."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -82,31 +81,3 @@ def test_run_sync_serves_asyncio_through_threads() -> None:
         return await asyncio.gather(*(ask(str(number)) for number in range(8)))
 
     assert asyncio.run(main()) == [[str(number)] * 3 for number in range(8)]
-
-
-def test_run_sync_lets_two_threads_take_turns() -> None:
-    """One claim table belongs to one Trio run at a time: calls of two never overlap."""
-    inside: list[str] = []
-    seen: list[int] = []
-    both = threading.Barrier(2)
-
-    @tool
-    async def look(ctx: Any) -> None:
-        inside.append(ctx.call_id)
-        await trio.lowlevel.checkpoint()
-        seen.append(len(inside))
-        inside.remove(ctx.call_id)
-
-    runtime = Runtime(Registry([look]))
-
-    def run(name: str) -> None:
-        both.wait()
-        for number in range(20):
-            run_sync(runtime, [ToolCall(f"{name}{number}", "look")])
-
-    threads = [threading.Thread(target=run, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == [1] * 40

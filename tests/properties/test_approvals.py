@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import toolrt
@@ -52,6 +52,15 @@ class Verdict:
         return {"allow": Allow(within=claims), "deny": Deny("too risky"), "nothing": None}[self.kind]
 
 
+#: What few random examples come to: a call is narrowed, more than it holds is left to it, and a rewrite would stop the
+#: batch.  The other arguments of these are the plainest.
+NAMED = [
+    Verdict("allow", None, False, ["a"]),
+    Verdict("allow", None, False, ["c"]),
+    Verdict("rewrite", ["a"], True, None),
+]
+PLAIN: dict[str, Any] = {"kind": "claims files", "files": ["a", "b"], "form": "at once", "opened": False}
+
 VERDICTS = st.builds(
     Verdict,
     st.sampled_from(["allow", "allow", "deny", "rewrite", "rewrite", "rewrite", "raise", "nothing"]),
@@ -91,6 +100,9 @@ def _refused(verdict: Verdict, kind: str, files: list[str], stops: bool) -> str 
     form=st.sampled_from(FORMS),
     opened=st.booleans(),
 )
+@example(verdict=NAMED[0], stops=False, fails=False, **PLAIN)
+@example(verdict=NAMED[1], stops=False, fails=False, **PLAIN)
+@example(verdict=NAMED[2], stops=False, fails=False, **PLAIN)
 def test_call_does_what_was_approved_and_no_more(
     verdict: Verdict, kind: str, files: list[str], stops: bool, fails: bool, form: str, opened: bool
 ) -> None:

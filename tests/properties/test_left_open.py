@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -167,6 +168,19 @@ def test_what_is_left_open_is_closed_and_said(what: list[str], ends: str, option
             assert "call 1 of batch batch-1 has ended" in str(one.outcome.results[0].error)
     came_up = {words for words in ("and more", "child", *RAISED.values()) if words in error}
     assert came_up == careless.came_up or (careless.closes_cancelled and came_up < careless.came_up)
+
+
+@pytest.mark.parametrize("what", ENTERED)
+def test_the_same_on_trio_itself(what: str) -> None:
+    """No clock of ours and no simulator: Trio finds no stack corrupted, and no table keeps a ticket."""
+    careless = Careless([what], "returns")
+    diary = Diary()
+    leaf = diary.tool("leaf", 9, claims=claims(("f", WRITE)))
+    tools = runtime(toolrt.tool(name="careless", **OPTIONS["plain"])(careless.body), diary.tool("before"), leaf)
+    _, result = trio.run(tools.run, [call("before"), call("careless")]).results
+    assert result.outcome.value == "error"
+    assert careless.said in re.sub(r"batch-1-\w+", "batch-1", str(result.error))
+    assert not tools.tables[0].busy
 
 
 @given(options=st.sampled_from(sorted(OPTIONS)), depth=st.integers(0, 2), seconds=st.integers(0, 2))

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 import toolrt
-from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime
+from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import Allow, ApprovalRequest, Claim, Deny, Rewrite, ToolContext
 
 
@@ -32,6 +32,11 @@ async def touch(ctx: ToolContext, path: str) -> str:
         ({"path": "a", "x": 1}, "denied", "denied: the rewritten input does not fit: input.x: expected no such field"),
         ({"path": "b"}, "denied", "denied: the rewritten input claims write file/b, the call holds write file/a"),
         (Rewrite({"path": "a"}), "ok", None),
+        (
+            Allow(within=[Claim(("file", "b"), WRITE)]),
+            "denied",
+            "denied: the approval narrows the call to write file/b, the call holds write file/a",
+        ),
         (toolrt.ToolCall("1", "touch", {"path": "a"}), "ok", None),
     ],
 )
@@ -52,20 +57,6 @@ async def test_approval_answer(answer: Any, outcome: str, error: str | None, lat
     assert error is None or str(result.error).startswith(error)
 
 
-async def test_approval_that_raises_denies() -> None:
-    """A check that fails is a no, and says why; sync and async."""
-
-    def broken(request: ApprovalRequest) -> bool:
-        raise RuntimeError("offline")
-
-    async def broken_later(request: ApprovalRequest) -> bool:
-        raise RuntimeError("offline")
-
-    for approve in (broken, broken_later):
-        (result,) = (await runtime(touch, approve=approve).run([call("touch", path="a")])).results
-        assert result.error == "denied: the approval check raised RuntimeError: offline"
-
-
 async def test_approval_is_not_asked_for_invalid_calls() -> None:
     """It stands between validation and start."""
     asked = []
@@ -73,18 +64,6 @@ async def test_approval_is_not_asked_for_invalid_calls() -> None:
     done = await rt.run([call("touch"), call("nothing"), call("touch", path="a")])
     assert outcomes(done.results) == ["invalid", "invalid", "ok"]
     assert asked == ["touch"]
-
-
-async def test_approval_runs_the_rewritten_input() -> None:
-    """Exactly what was approved is executed."""
-
-    @toolrt.tool
-    async def shell(ctx: ToolContext, command: str) -> str:
-        return command
-
-    rt = runtime(shell, approve=lambda request: {"command": "ls"})
-    (result,) = (await rt.run([call("shell", command="rm")])).results
-    assert result.content == "ls"
 
 
 async def test_approval_of_a_lane_is_asked_at_once(autojump_clock: trio.testing.MockClock) -> None:
@@ -103,47 +82,6 @@ async def test_approval_of_a_lane_is_asked_at_once(autojump_clock: trio.testing.
     assert trio.current_time() == 4
 
 
-async def test_approval_pending_holds_the_tickets(autojump_clock: trio.testing.MockClock) -> None:
-    """A later call on the same file waits for the one that waits for its approval."""
-    diary = Diary()
-    file = claims(("f", WRITE))
-
-    async def approve(request: ApprovalRequest) -> bool:
-        await trio.sleep(5 if request.name == "a" else 0)
-        return request.name != "a"
-
-    async with runtime(
-        diary.tool("a", 1, claims=file), diary.tool("b", 1, claims=file), approve=approve
-    ).open_batch() as batch:
-        batch.submit(call("a"))
-        batch.submit(call("b"))
-        batch.seal()
-        await trio.sleep(2)
-        assert batch.calls[0].waits_for == ["approval"]
-        assert batch.calls[1].waits_for == [0]
-    assert outcomes(batch.outcome.results) == ["denied", "ok"]
-    assert diary.lines == ["b+", "b-"]
-
-
-async def test_approval_never_given_ends_with_a_cancel(autojump_clock: trio.testing.MockClock) -> None:
-    """A call whose approval never comes is not started, and the batch can be left."""
-
-    async def approve(request: ApprovalRequest) -> bool:
-        await trio.sleep_forever()
-        return True
-
-    for outside in (False, True):
-        with trio.move_on_after(2):
-            async with runtime(touch, approve=approve).open_batch() as batch:
-                batch.submit(call("touch", path="a"))
-                await trio.sleep(1)
-                if not outside:
-                    batch.cancel("x")
-                else:
-                    await trio.sleep_forever()
-        assert outcomes(batch.outcome.results) == ["not_started"]
-
-
 async def test_approval_pending_ends_with_a_stop(autojump_clock: trio.testing.MockClock) -> None:
     """A skipped call no longer waits for its approval."""
 
@@ -158,13 +96,6 @@ async def test_approval_pending_ends_with_a_stop(autojump_clock: trio.testing.Mo
 
     done = await runtime(guard, touch, approve=approve).run([call("guard"), call("touch", path="a")])
     assert outcomes(done.results) == ["error", "skipped"]
-
-
-async def test_approval_denied_stops_a_batch() -> None:
-    """DENIED stops where the tool asks for it."""
-    rt = runtime(Diary().tool("guard", stops_batch=True), Diary().tool("a"), approve=lambda request: False)
-    done = await rt.run([call("guard"), call("a")])
-    assert outcomes(done.results) == ["denied", "skipped"]
 
 
 async def test_approval_denied_at_once_starts_nobody_who_was_not_asked() -> None:
@@ -182,17 +113,6 @@ async def test_approval_denied_at_once_starts_nobody_who_was_not_asked() -> None
     done = await runtime(diary.tool("a", claims=file), approve=approve).run([call("a"), call("a")])
     assert outcomes(done.results) == ["denied", "denied"]
     assert diary.lines == []
-
-
-async def test_approval_shows_a_copy_of_what_is_executed() -> None:
-    """Whatever the check does to what it is shown, the call runs with what was validated and claimed."""
-
-    def approve(request: ApprovalRequest) -> bool:
-        dict.update(request.input, path="b")  # type: ignore[arg-type]
-        return True
-
-    (result,) = (await runtime(touch, approve=approve).run([call("touch", path="a")])).results
-    assert result.content == "a"
 
 
 async def test_approval_is_not_awaited_for_a_call_that_was_skipped_meanwhile(
@@ -219,18 +139,6 @@ async def test_approval_is_not_awaited_for_a_call_that_was_skipped_meanwhile(
         await trio.sleep(2)
     assert outcomes(batch.outcome.results) == ["error", "skipped"]
     assert trio.current_time() == 2
-
-
-async def test_approval_cannot_make_a_call_stop_the_batch() -> None:
-    """A rewrite to an input that stops what follows, where the model's own does not, is denied."""
-
-    @toolrt.tool(safe=True, stops_batch=lambda input: input["strict"])
-    async def check(ctx: ToolContext, strict: bool) -> None:
-        raise ValueError
-
-    rt = runtime(check, approve=lambda request: {"strict": True})
-    (result,) = (await rt.run([call("check", strict=False)])).results
-    assert "stops the batch" in str(result.error)
 
 
 async def test_approval_that_submits_calls_asks_each_once(autojump_clock: trio.testing.MockClock) -> None:
@@ -282,28 +190,6 @@ async def test_approval_is_told_what_the_call_holds_and_which_tool_runs() -> Non
         await rt.run([call("touch", path="a")])
     assert [request.claims for request in seen] == [(Claim(("file", "a"), WRITE),), (toolrt.EVERYTHING,)]
     assert all(request.tool is touch for request in seen)
-
-
-@pytest.mark.parametrize("rewrites", [False, True])
-@pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.serial])
-async def test_approval_can_narrow_what_a_call_may_touch(lanes: Any, rewrites: bool) -> None:
-    """What the answer leaves is what the tool is told it holds; more than it holds is a no that names both."""
-
-    @toolrt.tool(claims=lambda input, state: [Claim("a", WRITE), Claim("b", WRITE)])
-    async def both(ctx: ToolContext, path: str = "") -> list[str]:
-        return [str(claim) for claim in ctx.claims]
-
-    def within(*claims: Any) -> Any:
-        answer = Rewrite({"path": "x"}, within=claims) if rewrites else Allow(within=claims)
-        return runtime(both, approve=lambda request: answer, lanes=lanes)
-
-    (result,) = (await within(Claim("a", WRITE)).run([call("both")])).results
-    assert result.content == ["write a"]
-    (result,) = (await within("a").run([call("both")])).results
-    assert str(result.error).startswith("denied: the approval narrows the call to what are no claims")
-    if lanes is toolrt.by_claims:
-        (result,) = (await within(Claim("c", READ)).run([call("both")])).results
-        assert result.error == "denied: the approval narrows the call to read c, the call holds write a, write b"
 
 
 async def test_approval_check_of_a_lane_is_made_once_for_each_lane(autojump_clock: trio.testing.MockClock) -> None:

@@ -35,41 +35,6 @@ async def read_all(batch: toolrt.Batch) -> list[Any]:
     return [update async for update in batch]
 
 
-async def test_batch_updates_have_one_order(autojump_clock: trio.testing.MockClock) -> None:
-    """A lane's merge comes after its last result and before anything of the next lane."""
-    rt = runtime(
-        setting("x", "k", 1, safe=True),
-        setting("y", "k", 2, safe=True),
-        setting("alone", "k", 3),
-    )
-    calls = [call("x"), call("nothing"), call("y"), call("alone"), call("nothing"), call("x")]
-    async with rt.open_batch() as batch:
-        for one in calls:
-            batch.submit(one)
-        batch.seal()
-        updates = await read_all(batch)
-    assert kinds(updates) == ["R0", "R1", "R2", "M0", "R3", "M1", "R4", "R5", "M2"]
-    assert [update.state["k"] for update in updates if isinstance(update, StateMerged)] == [2, 3, 1]
-
-
-async def test_batch_updates_order_is_the_same_for_a_late_reader(autojump_clock: trio.testing.MockClock) -> None:
-    """Results and merges come in the same order whenever they are read."""
-    rt = runtime(setting("x", "k", 1, safe=True), setting("alone", "k", 3))
-    calls = [call("x"), call("nothing"), call("alone"), call("x"), call("nothing")]
-    orders = []
-    for late in (False, True):
-        async with rt.open_batch() as batch:
-            for one in calls:
-                batch.submit(one)
-                if not late:
-                    await trio.sleep(1)
-            batch.seal()
-            if late:
-                await trio.sleep(60)
-            orders.append(kinds(await read_all(batch)))
-    assert orders[0] == orders[1]
-
-
 async def test_batch_takes_calls_while_it_runs(autojump_clock: trio.testing.MockClock) -> None:
     """A call runs as soon as it is submitted, while the model still speaks."""
     diary = Diary()
@@ -98,17 +63,6 @@ async def test_batch_lanes_do_not_depend_on_when_the_model_speaks(
     assert [tracked.lane for tracked in batch.calls] == [0, 0, 1, 2, 2]
 
 
-async def test_batch_refuses_calls_after_the_seal() -> None:
-    """Submitting to a sealed batch raises and changes nothing."""
-    rt = runtime(Diary().tool("a", safe=True))
-    async with rt.open_batch() as batch:
-        batch.submit(call("a"))
-        batch.seal()
-        with pytest.raises(BatchClosed, match="sealed"):
-            batch.submit(call("a"))
-    assert len(batch.outcome.results) == 1
-
-
 async def test_batch_refuses_what_is_no_call() -> None:
     """Only a ToolCall can be submitted; the batch is unchanged."""
     rt = runtime(Diary().tool("a", safe=True))
@@ -118,18 +72,6 @@ async def test_batch_refuses_what_is_no_call() -> None:
     assert batch.outcome.results == ()
     with pytest.raises(DefinitionRefused, match=r"a list of toolrt\.ToolCall"):
         await rt.run(None)  # type: ignore[arg-type]
-
-
-async def test_batch_has_one_reader(autojump_clock: trio.testing.MockClock) -> None:
-    """A second reader is refused while the first one waits."""
-    rt = runtime(Diary().tool("a", 5, safe=True))
-    async with trio.open_nursery() as nursery, rt.open_batch() as batch:
-        nursery.start_soon(read_all, batch)
-        await trio.sleep(1)
-        with pytest.raises(BatchClosed, match="reader"):
-            await batch.__anext__()
-        batch.submit(call("a"))
-        batch.seal()
 
 
 async def test_batch_without_calls_is_over_at_once() -> None:
@@ -189,23 +131,6 @@ async def test_batch_lets_the_blocks_exception_out_as_it_is(autojump_clock: trio
             raise ValueError("mine")
     assert outcomes(batch.outcome.results) == ["interrupted"]
     assert trio.current_time() == 1
-
-
-async def test_progress_never_blocks_and_is_counted_when_dropped() -> None:
-    """Beyond the bound the newest are dropped and counted on the result."""
-
-    @toolrt.tool(safe=True)
-    async def chatty(ctx: ToolContext) -> None:
-        for step in range(1500):
-            ctx.progress(step)
-
-    async with runtime(chatty).open_batch() as batch:
-        batch.submit(call("chatty"))
-        batch.seal()
-        await trio.testing.wait_all_tasks_blocked()
-        messages = [update.message async for update in batch if isinstance(update, Progress)]
-    assert messages == list(range(1000))
-    assert batch.outcome.results[0].progress_dropped == 500
 
 
 async def test_progress_after_the_result_is_dropped() -> None:
@@ -275,47 +200,6 @@ async def test_modifiers_of_an_error_output_apply_and_of_an_exception_do_not() -
     assert done.state == State({"told": True})
 
 
-async def test_tracked_call_shows_where_it_is(autojump_clock: trio.testing.MockClock) -> None:
-    """Queued, executing, completed, yielded; and what a queued call waits for."""
-    diary = Diary()
-    write = [toolrt.Claim("f", toolrt.WRITE)]
-    rt = runtime(diary.tool("a", 2, claims=write), diary.tool("b", 2, claims=write), diary.tool("x", 1))
-    async with rt.open_batch() as batch:
-        for name in "abx":
-            batch.submit(call(name))
-        batch.seal()
-        await trio.sleep(1)
-        a, b, x = batch.calls
-        assert [tracked.status.value for tracked in batch.calls] == ["executing", "queued", "queued"]
-        assert (a.waits_for, b.waits_for, x.waits_for) == ([], [0], ["lane"])
-        await trio.sleep(2)
-        assert [tracked.status.value for tracked in batch.calls] == ["completed", "executing", "queued"]
-        await batch.__anext__()
-        assert a.status.value == "yielded"
-    assert [tracked.status.value for tracked in batch.calls] == ["yielded"] * 3
-    assert (b.waited, b.ran) == (2, 2)
-    assert b.results[0].ok
-
-
-async def test_batch_can_be_read_to_the_end_after_it_was_left(autojump_clock: trio.testing.MockClock) -> None:
-    """A reader that comes late, or still waits when the block is left, loses no result and does not hang."""
-    rt = runtime(Diary().tool("a", 1, safe=True), Diary().tool("x", 1))
-    early: list[Any] = []
-
-    async def reader(batch: toolrt.Batch) -> None:
-        early.extend(await read_all(batch))
-
-    async with trio.open_nursery() as nursery, rt.open_batch() as batch:
-        nursery.start_soon(reader, batch)
-        for name in "ax":
-            batch.submit(call(name))
-    assert kinds(early) == ["R0", "M0", "R1", "M1"]
-    async with rt.open_batch() as batch:
-        for name in "ax":
-            batch.submit(call(name))
-    assert kinds(await read_all(batch)) == ["R0", "M0", "R1", "M1"]
-
-
 async def test_call_sees_the_context_variables_of_its_own_batch(autojump_clock: trio.testing.MockClock) -> None:
     """Whoever grants the last ticket leaves no trace in the call that waited for it."""
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
@@ -361,34 +245,6 @@ async def test_batch_is_recorded_whatever_its_tools_give_back() -> None:
         )
     assert outcomes(done.results) == ["ok", "invalid"]
     recorder.trace().to_json()
-
-
-async def test_a_listener_hears_one_call_at_once(autojump_clock: Any) -> None:
-    """Its progress and its result, whatever earlier calls do; the batch's reader gets no progress of that call."""
-
-    @toolrt.tool(safe=True)
-    async def nap(ctx: Any, seconds: float) -> str:
-        ctx.progress("on it")
-        await trio.sleep(seconds)
-        return f"{seconds:g}"
-
-    heard: list[tuple[float, object]] = []
-
-    def listener(update: Progress | ResultReady) -> None:
-        said = update.message if isinstance(update, Progress) else update.result.content
-        heard.append((trio.current_time(), said))
-
-    began = trio.current_time()
-    async with toolrt.Runtime(toolrt.Registry([nap])).open_batch() as batch:
-        batch.submit(ToolCall("a", "nap", {"seconds": 9.0}))
-        batch.submit(ToolCall("b", "nap", {"seconds": 2.0}), listener)
-        batch.submit(ToolCall("c", "gone", {}), listener)
-        assert heard == [(began, None)]
-        batch.seal()
-        updates = [update async for update in batch]
-    assert heard[1:] == [(began, "on it"), (began + 2, "2")]
-    assert [update.call_id for update in updates if isinstance(update, Progress)] == ["a"]
-    assert [update.result.call_id for update in updates if isinstance(update, ResultReady)] == ["a", "b", "c"]
 
 
 async def test_a_batch_that_is_over_is_freed_without_the_garbage_collector() -> None:

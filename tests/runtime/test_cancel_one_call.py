@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -76,42 +75,6 @@ async def test_one_that_waits_never_starts_and_those_behind_take_its_place(autoj
     assert batch.outcome.state["last"] == "c"
 
 
-async def test_one_that_runs_is_interrupted_and_its_modifiers_are_dropped(autojump_clock: Any) -> None:
-    """The call behind it starts at the cancel."""
-    done: list[str] = []
-    async with Runtime(_registry(done)).open_batch(State({"last": "none"})) as batch:
-        running = batch.submit(_call("write", text="a", seconds=9))
-        batch.submit(_call("write", text="b"))
-        batch.seal()
-        await trio.sleep(0.5)
-        assert running.cancel("too slow")
-        with trio.fail_after(2):
-            updates = [update async for update in batch]
-    assert len(updates) == 3
-    assert done == ["b"]
-    first, second = batch.outcome.results
-    assert (first.outcome.value, second.outcome.value) == ("interrupted", "ok")
-    assert first.error == "interrupted while it ran (the call was cancelled: too slow); effects may have landed"
-    assert batch.outcome.state["last"] == "b"
-
-
-async def test_a_second_cancel_and_one_that_comes_too_late_change_nothing(autojump_clock: Any) -> None:
-    """Each answers False, and the first reason stays."""
-    done: list[str] = []
-    async with Runtime(_registry(done)).open_batch() as batch:
-        for text in "ab":
-            batch.submit(_call("write", text=text))
-        batch.seal()
-        await trio.sleep(0.5)
-        assert batch.cancel_call(1, "first")
-        assert not batch.cancel_call(1, "second")
-        await trio.sleep(1)
-        assert not batch.cancel_call(0)
-    assert not batch.cancel_call(0)
-    assert [one.outcome.value for one in batch.outcome.results] == ["ok", "not_started"]
-    assert "first" in str(batch.outcome.results[1].error)
-
-
 async def test_an_exclusive_call_that_is_cancelled_leaves_an_empty_lane(autojump_clock: Any) -> None:
     """The lanes before and behind it run."""
     done: list[str] = []
@@ -136,23 +99,6 @@ async def test_a_call_that_would_stop_the_batch_stops_nothing_when_it_is_cancell
     assert [one.outcome.value for one in batch.outcome.results] == ["interrupted", "ok"]
 
 
-@pytest.mark.parametrize(
-    ("name", "after", "changed", "outcome"),
-    [("slow", 0.5, True, "interrupted"), ("slow", 2, False, "timed_out"), ("finishes", 1, False, "ok")],
-    ids=["before its timeout", "after its timeout", "may finish"],
-)
-async def test_what_came_first_is_told(
-    autojump_clock: Any, name: str, after: float, changed: bool, outcome: str
-) -> None:
-    """A timeout that has come stays one, and a tool that may finish is not interrupted."""
-    async with Runtime(_registry([])).open_batch() as batch:
-        batch.submit(_call(name))
-        batch.seal()
-        await trio.sleep(after)
-        assert batch.cancel_call(0) is changed
-    assert batch.outcome.results[0].outcome.value == outcome
-
-
 async def test_an_approval_that_is_waited_for_is_not_needed_any_more(autojump_clock: Any) -> None:
     """The check is cancelled with the call."""
     left: list[str] = []
@@ -174,46 +120,6 @@ async def test_an_approval_that_is_waited_for_is_not_needed_any_more(autojump_cl
         assert left == ["write"]
     assert batch.outcome.results[0].outcome.value == "not_started"
     assert trio.current_time() < 50
-
-
-async def test_what_it_runs_in_a_sub_batch_ends_with_it(autojump_clock: Any) -> None:
-    """The call behind it on the same file runs then."""
-    done: list[str] = []
-
-    @tool(claims=lambda input, state: _ON_F)
-    async def outer(ctx: Any) -> str:
-        async with ctx.open_batch() as inner:
-            inner.submit(_call("write", text="inner", seconds=50))
-        return "done"
-
-    registry = Registry([*_registry(done), outer])
-    async with Runtime(registry).open_batch() as batch:
-        batch.submit(_call("outer"))
-        batch.submit(_call("write", text="next"))
-        batch.seal()
-        await trio.sleep(1)
-        assert batch.cancel_call(0)
-    assert done == ["next"]
-    assert [one.outcome.value for one in batch.outcome.results] == ["interrupted", "ok"]
-
-
-async def test_a_thread_that_cannot_be_stopped_is_waited_for(autojump_clock: Any) -> None:
-    """What it returned is the result."""
-    runs, go = threading.Event(), threading.Event()
-
-    @tool(claims=lambda input, state: _ON_F)
-    def blocks(ctx: Any) -> str:
-        runs.set()
-        go.wait(10)
-        return "it returned"
-
-    async with Runtime(Registry([blocks])).open_batch() as batch:
-        batch.submit(_call("blocks"))
-        batch.seal()
-        await trio.to_thread.run_sync(runs.wait)
-        assert batch.cancel_call(0)
-        go.set()
-    assert (batch.outcome.results[0].outcome.value, batch.outcome.results[0].content) == ("ok", "it returned")
 
 
 @pytest.mark.parametrize("index", [-1, 1, True, "0", None])

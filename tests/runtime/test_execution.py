@@ -72,16 +72,6 @@ async def test_call_error_text_survives_an_exception_whose_text_cannot_be_made()
     assert result.error == "Broken: (its text cannot be made: RuntimeError)"
 
 
-async def test_call_that_overruns_is_timed_out(autojump_clock: trio.testing.MockClock) -> None:
-    """A timeout ends the call and no other."""
-    diary = Diary()
-    done = await runtime(diary.tool("slow", 10, safe=True, timeout=2), diary.tool("ok", 5, safe=True)).run(
-        [call("slow"), call("ok")]
-    )
-    assert outcomes(done.results) == ["timed_out", "ok"]
-    assert "2 s of its own execution" in str(done.results[0].error)
-
-
 async def test_timeout_of_the_runtime_is_the_default(autojump_clock: trio.testing.MockClock) -> None:
     """A tool that names none gets the runtime's."""
     diary = Diary()
@@ -89,39 +79,6 @@ async def test_timeout_of_the_runtime_is_the_default(autojump_clock: trio.testin
         [call("a"), call("b")]
     )
     assert outcomes(done.results) == ["timed_out", "ok"]
-
-
-async def test_timeout_leaves_a_returned_value_alone(autojump_clock: trio.testing.MockClock) -> None:
-    """A call that returns is OK, also when it did so late, shielded from its timeout."""
-
-    @toolrt.tool(safe=True, timeout=1)
-    async def stubborn(ctx: ToolContext) -> str:
-        with trio.CancelScope(shield=True):
-            await trio.sleep(5)
-        return "done"
-
-    done = await runtime(stubborn).run([call("stubborn")])
-    assert outcomes(done.results) == ["ok"]
-
-
-async def test_timeout_keeps_what_else_was_raised(autojump_clock: trio.testing.MockClock) -> None:
-    """A group of the cancellation and an error is timed out, and the error is in the text."""
-
-    @toolrt.tool(safe=True, timeout=1)
-    async def both(ctx: ToolContext) -> None:
-        async def fails() -> None:
-            try:
-                await trio.sleep_forever()
-            finally:
-                raise ValueError("cleanup")
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(fails)
-            nursery.start_soon(trio.sleep_forever)
-
-    (result,) = (await runtime(both).run([call("both")])).results
-    assert result.outcome is Outcome.TIMED_OUT
-    assert "ValueError: cleanup" in str(result.error)
 
 
 async def test_sync_tool_runs_in_a_thread() -> None:

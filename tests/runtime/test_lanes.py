@@ -203,20 +203,6 @@ async def test_claims_on_a_state_key_are_kept_apart_from_an_earlier_claim_on_eve
     assert answers == [[0, 1], [0, 1], [0, 0]]
 
 
-async def test_batch_inside_a_tool_that_holds_its_table_is_refused() -> None:
-    """It would wait for itself; the tool gets a clear error instead of a hang."""
-    holder: list[Runtime] = []
-
-    @toolrt.tool
-    async def nests(ctx: ToolContext) -> None:
-        await holder[0].run([call("leaf")])
-
-    rt = runtime(nests, Diary().tool("leaf"))
-    holder.append(rt)
-    (result,) = (await rt.run([call("nests")])).results
-    assert "would wait for itself" in str(result.error)
-
-
 def test_partition_of_many_state_keys_is_linear() -> None:
     """Calls on state keys of their own share a lane, however many they are."""
     tool = toolrt.tool(name="t", schema=None, claims=lambda input, state: [Claim(("state", input["k"]), WRITE)])(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,36 +16,6 @@ from toolrt import Batch, State, ToolContext, ToolOutput, sim
 from toolrt.model import Allow
 
 
-async def _coroutine() -> int:
-    return 1
-
-
-def _generator() -> Iterator[int]:
-    yield 1
-
-
-async def _stream() -> Any:
-    yield 1
-
-
-class _Future:
-    def __await__(self) -> Any:
-        yield
-
-
-LAZY: dict[str, Callable[[], Any]] = {
-    "coroutine": _coroutine,
-    "generator": _generator,
-    "generator expression": lambda: (number for number in range(3)),
-    "async generator": _stream,
-    "awaitable": _Future,
-    "output": lambda: ToolOutput(_coroutine()),
-    "list": lambda: ["a", _coroutine(), _coroutine()],
-    "dict": lambda: {"a": [{"b": _coroutine()}]},
-    "output of a list": lambda: ToolOutput([_generator()], modifiers=[lambda state: state.set("changed", True)]),
-}
-
-
 @pytest.fixture(autouse=True)
 def _no_warning() -> Iterator[None]:
     """Nothing is left that was never awaited."""
@@ -54,32 +24,6 @@ def _no_warning() -> Iterator[None]:
         yield
         gc.collect()
     assert [str(one.message) for one in seen] == []
-
-
-@pytest.mark.parametrize("options", [{}, {"timeout": 9.0}])
-@pytest.mark.parametrize("way", ["async", "thread", "inline"])
-@pytest.mark.parametrize("lazy", sorted(LAZY))
-def test_answer_that_was_never_awaited_is_an_error(lazy: str, way: str, options: dict[str, Any]) -> None:
-    """Of an async tool, of one in a thread, and of one in a simulation; no modifier of it applies."""
-    if way == "async":
-
-        @toolrt.tool(name="lazy", **options)
-        async def tool(ctx: ToolContext) -> Any:
-            return LAZY[lazy]()
-
-    else:
-
-        @toolrt.tool(name="lazy", **options)
-        def tool(ctx: ToolContext) -> Any:
-            return LAZY[lazy]()
-
-    given = runtime(tool, Diary().tool("b"))
-    calls = [call("lazy"), call("b")]
-    done = sim.run(lambda: given.run(calls)).value if way == "inline" else trio.run(given.run, calls)
-    assert outcomes(done.results) == ["error", "ok"]
-    assert done.results[0].content is None
-    assert "TypeError" in str(done.results[0].error)
-    assert done.state == State()
 
 
 @pytest.mark.parametrize("content", [["a", {"b": (1, 2.5, None)}], range(3), {"deep": [[[[[[1]]]]]]}, object()])

@@ -16,7 +16,6 @@ import trio.testing
 
 import toolrt
 from toolrt import WRITE, Claim, Registry, Runtime, State, ToolCall, ToolContext, ToolOutput, sim
-from toolrt.model import ResultReady, StateMerged
 
 
 @toolrt.tool(safe=True)
@@ -78,26 +77,6 @@ def test_serial_is_as_it_was() -> None:
 def test_every_policy_with_shared_lanes_refuses(policy: Any) -> None:
     """What a lane is for decides nothing."""
     assert ended([add], calls("add a", "add b"), lanes=policy)[0] == ["ok", "error"]
-
-
-def test_result_is_decided_in_call_order_whoever_ends_first() -> None:
-    """The call that ends last is the first by index: its change stands, and the reader is handed one result each."""
-
-    async def program() -> Any:
-        runtime = Runtime(Registry([add]))
-        asked = [ToolCall("0", "add", {"text": "a", "after": 3}), ToolCall("1", "add", {"text": "b", "after": 1})]
-        async with runtime.open_batch() as batch:
-            for call in asked:
-                batch.submit(call)
-            batch.seal()
-            return [update async for update in batch]
-
-    for seed in range(10):
-        updates = sim.run(program, sim.RandomWalk(seed=seed)).value
-        results = [update.result for update in updates if isinstance(update, ResultReady)]
-        assert [result.outcome.value for result in results] == ["ok", "error"]
-        [merge] = [update for update in updates if isinstance(update, StateMerged)]
-        assert (merge.state["todos"], merge.applied) == (("a",), ((0, 0),))
 
 
 def test_read_inside_the_modifier_counts() -> None:
@@ -200,19 +179,6 @@ def test_none_of_the_modifiers_of_a_stale_call_applies() -> None:
     assert (outcomes, left) == (["ok", "error"], {"n": "a", "a": "here"})
 
 
-def test_deleting_a_key_that_changed_is_refused() -> None:
-    """A delete is a write."""
-
-    @toolrt.tool(safe=True)
-    async def drop(ctx: ToolContext) -> ToolOutput:
-        assert ctx.state["k"] == 0
-        return ToolOutput(None, modifiers=[lambda state: state.delete("k")])
-
-    asked = [ToolCall("0", "put", {"key": "k", "value": 1}), *calls("drop")]
-    outcomes, _, left = ended([put, drop], asked, State({"k": 0}))
-    assert (outcomes, left) == (["ok", "error"], {"k": 1})
-
-
 # Never refused
 
 
@@ -234,50 +200,6 @@ def test_modifier_that_reads_its_argument_is_never_refused(change: Any) -> None:
 
     outcomes, _, left = ended([right], calls("right a", "right b", "right c"))
     assert (outcomes, left) == (["ok"] * 3, {"todos": ["a", "b", "c"]})
-
-
-def test_call_that_never_read_the_key_is_never_refused() -> None:
-    """The last writer by call order wins, as it does one after the other."""
-    asked = [ToolCall(str(value), "put", {"key": "k", "value": value}) for value in range(3)]
-    outcomes, _, left = ended([put], asked, State({"k": -1, "other": 0}))
-    assert (outcomes, left) == (["ok"] * 3, {"k": 2, "other": 0})
-
-
-def test_read_of_another_key_is_no_reason() -> None:
-    """Only the key that was read and is set counts; an unchanged key does not."""
-
-    @toolrt.tool(safe=True)
-    async def derive(ctx: ToolContext, text: str) -> ToolOutput:
-        seen = ctx.state["base"] + ctx.state[text]
-        return ToolOutput(None, modifiers=[lambda state: state.set(text, seen)])
-
-    outcomes, _, left = ended([derive], calls("derive a", "derive b"), State({"base": 1, "a": 10, "b": 20}))
-    assert (outcomes, left) == (["ok", "ok"], {"base": 1, "a": 11, "b": 21})
-
-
-def test_earlier_change_that_came_to_nothing_is_no_reason() -> None:
-    """An earlier call that raised, whose modifier raised, or that left the value as it was, changed nothing."""
-
-    @toolrt.tool(safe=True)
-    async def fail(ctx: ToolContext) -> ToolOutput:
-        raise RuntimeError("no")
-
-    @toolrt.tool(safe=True)
-    async def broken(ctx: ToolContext) -> ToolOutput:
-        def modifier(state: State) -> State:
-            state.set("todos", ("lost",))
-            raise RuntimeError("no")
-
-        return ToolOutput(None, modifiers=[modifier])
-
-    @toolrt.tool(safe=True)
-    async def same(ctx: ToolContext) -> ToolOutput:
-        return ToolOutput(
-            None, modifiers=[lambda state: state.set("todos", ("x",)), lambda state: state.set("todos", ())]
-        )
-
-    outcomes, _, left = ended([fail, broken, same, add], calls("fail", "broken", "same", "add a"), State({"todos": ()}))
-    assert (outcomes, left) == (["error", "ok", "ok", "ok"], {"todos": ["a"]})
 
 
 def test_claim_on_the_key_is_the_other_way() -> None:

@@ -12,7 +12,7 @@ import trio.testing
 
 import toolrt
 from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
-from toolrt import Outcome, State, ToolContext, ToolOutput
+from toolrt import State, ToolContext, ToolOutput
 
 
 async def test_cancel_keeps_what_is_finished_and_starts_nothing(autojump_clock: trio.testing.MockClock) -> None:
@@ -75,67 +75,6 @@ async def test_cancel_from_outside_comes_out_of_run(autojump_clock: trio.testing
     assert scope.cancelled_caught
     assert diary.lines == ["a+", "a-"]
     assert not rt.tables[0].busy
-
-
-async def test_cancel_keeps_the_timeout_of_a_tool_that_finishes(autojump_clock: trio.testing.MockClock) -> None:
-    """interrupt="finish" is no licence to run forever."""
-
-    @toolrt.tool(safe=True, interrupt="finish", timeout=3)
-    async def forever(ctx: ToolContext) -> None:
-        await trio.sleep_forever()
-
-    async with runtime(forever).open_batch() as batch:
-        batch.submit(call("forever"))
-        await trio.sleep(1)
-        batch.cancel("x")
-    assert outcomes(batch.outcome.results) == ["timed_out"]
-
-
-async def test_cancel_keeps_the_result_of_a_call_that_returns(autojump_clock: trio.testing.MockClock) -> None:
-    """A tool that catches its cancellation and returns is OK: its effects are what it says."""
-
-    @toolrt.tool(safe=True)
-    async def careful(ctx: ToolContext) -> str:
-        with trio.move_on_after(100) as scope:
-            await trio.sleep_forever()
-        return "no" if scope.cancelled_caught else "?"
-
-    @toolrt.tool(safe=True)
-    async def ignores(ctx: ToolContext) -> str:
-        with trio.CancelScope(shield=True):
-            await trio.sleep(3)
-        return "done"
-
-    async with runtime(careful, ignores).open_batch() as batch:
-        batch.submit(call("careful"))
-        batch.submit(call("ignores"))
-        await trio.sleep(1)
-        batch.cancel("x")
-    assert outcomes(batch.outcome.results) == ["interrupted", "ok"]
-
-
-async def test_cancel_keeps_what_else_was_raised(autojump_clock: trio.testing.MockClock) -> None:
-    """A group of the cancellation and an error is interrupted, and the error is in the text."""
-
-    @toolrt.tool(safe=True)
-    async def both(ctx: ToolContext) -> None:
-        async def fails() -> None:
-            try:
-                await trio.sleep_forever()
-            finally:
-                raise ValueError("cleanup")
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(fails)
-            nursery.start_soon(trio.sleep_forever)
-
-    async with runtime(both).open_batch() as batch:
-        batch.submit(call("both"))
-        await trio.sleep(1)
-        batch.cancel("x")
-    (result,) = batch.outcome.results
-    assert result.outcome is Outcome.INTERRUPTED
-    assert "ValueError: cleanup" in str(result.error)
 
 
 async def test_cancel_merges_the_modifiers_of_finished_calls(autojump_clock: trio.testing.MockClock) -> None:

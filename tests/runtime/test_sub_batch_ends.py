@@ -30,63 +30,6 @@ def _guarded(kept: list[Any], **options: Any) -> toolrt.Tool:
     return toolrt.tool(name="opens", claims=claims(("f", WRITE)), **options)(body)
 
 
-def test_timeout_of_the_parent_ends_its_children() -> None:
-    """One child is interrupted, the other never starts, and the parent has timed out."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, claims=claims(("f", WRITE)))
-
-    async def program() -> Any:
-        kept.clear()
-        outcome = await runtime(leaf, _guarded(kept, timeout=0.5)).run([call("opens")])
-        return outcomes(outcome.results), kept[0]
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["timed_out"], ["interrupted", "not_started"])
-
-
-@pytest.mark.parametrize("inside", [False, True])
-def test_cancel_of_the_batch_ends_children(inside: bool) -> None:
-    """From inside or outside; a cancel of a batch is one of all that is open in it."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, claims=claims(("f", WRITE)))
-
-    async def program() -> Any:
-        kept.clear()
-        batch = runtime(leaf, _guarded(kept)).open_batch()
-        with trio.move_on_after(0.5 if inside else 9) as scope:
-            async with batch:
-                batch.submit(call("opens"))
-                batch.seal()
-                await trio.sleep(0.25)
-                if not inside:
-                    batch.cancel("enough")
-        assert scope.cancelled_caught is inside
-        return outcomes(batch.outcome.results), kept[0], trio.current_time()
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["interrupted"], ["interrupted", "not_started"], 0.5 if inside else 0.25)
-
-
-def test_parent_that_may_finish_lets_its_children_finish() -> None:
-    """`interrupt="finish"` is for all that a call does."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, claims=claims(("f", WRITE)))
-
-    async def program() -> Any:
-        kept.clear()
-        async with runtime(leaf, _guarded(kept, interrupt="finish")).open_batch() as batch:
-            batch.submit(call("opens"))
-            await trio.sleep(0.5)
-            batch.cancel()
-        return outcomes(batch.outcome.results), kept[0]
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["ok"], ["ok", "ok"])
-
-
 @pytest.mark.parametrize(("interrupt", "child", "ended"), [("cancel", "interrupted", 1), ("finish", "ok", 9)])
 def test_stop_ends_the_children_of_what_follows(interrupt: Any, child: str, ended: float) -> None:
     """A read that is skipped while its sub-batch runs ends with it, unless it may finish; nobody hears of it."""

@@ -13,19 +13,7 @@ from tests.runtime._tools import READ, WRITE, Diary, call, claims, opener, outco
 from toolrt import Claim, Registry, Runtime, State, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.model import ApprovalRequest, BatchOutcome, Progress, ToolCall
-from toolrt.runtime._lease import DEEPEST
 from toolrt.workspace import MemoryDisk, Workspace
-
-
-async def test_children_run_inside_the_parents_claims() -> None:
-    """What `runtime.run` would wait for for ever, `ctx.run` does, and results come in call order."""
-    diary = Diary()
-    a = diary.tool("a", 1, claims=claims(("f", WRITE)))
-    b = diary.tool("b", claims=claims(("f", READ)))
-    opens = opener(call("b"), call("a"), call("b"), claims=claims(("f", WRITE)))
-    (result,) = (await runtime(a, b, opens).run([call("opens")])).results
-    assert result.content == ["ok", "ok", "ok"]
-    assert diary.lines == ["b+", "b-", "a+", "a-", "b+", "b-"]
 
 
 @pytest.mark.parametrize(
@@ -70,15 +58,6 @@ async def test_child_that_is_not_covered_stops_what_follows(streams: bool) -> No
 
     await runtime(bad, good, opens).run([call("opens")])
     assert found == ["ok", "invalid", "skipped"]
-
-
-async def test_exclusive_parent_covers_all() -> None:
-    """Also children that declare nothing; they run alone, one after the other."""
-    diary = Diary()
-    opens = opener(call("a"), call("b"))
-    (result,) = (await runtime(diary.tool("a", 1), diary.tool("b", 1), opens).run([call("opens")])).results
-    assert result.content == ["ok", "ok"]
-    assert diary.lines == ["a+", "a-", "b+", "b-"]
 
 
 @pytest.mark.parametrize("order", [["opens", "safe"], ["safe", "opens", "safe"]])
@@ -172,26 +151,6 @@ async def test_registry_of_the_sub_batch_is_the_one_given() -> None:
 # Nesting
 
 
-def nesting() -> toolrt.Tool:
-    """A tool that opens a sub-batch of itself, as often as it is told."""
-
-    async def body(ctx: ToolContext, left: int) -> Any:
-        if not left:
-            return "bottom"
-        (result,) = (await ctx.run([call("nest", left=left - 1)])).results
-        return result.content if result.error is None else result.error
-
-    return toolrt.tool(name="nest", claims=[Claim("f", WRITE)], schema=None)(body)
-
-
-async def test_nesting_is_bounded() -> None:
-    """So deep it works, with one slot; one deeper is refused, and says why."""
-    rt = runtime(nesting(), limit=1)
-    results = (await rt.run([call("nest", left=DEEPEST), call("nest", left=DEEPEST + 1)])).results
-    assert results[0].content == "bottom"
-    assert f"{DEEPEST} sub-batches are open around it" in str(results[1].content)
-
-
 # State
 
 
@@ -236,32 +195,6 @@ async def test_modifiers_that_failed_are_not_handed_on() -> None:
 
 
 # Approval, progress
-
-
-async def test_approval_is_asked_for_children_with_their_parent() -> None:
-    """The check sees the chain of calls around each; a child that is denied is its parent's to tell."""
-    asked: list[Any] = []
-
-    def approve(request: ApprovalRequest) -> bool:
-        names = []
-        parent = request.parent
-        while parent is not None:
-            names.append((parent.batch_id, parent.call_index, parent.call_id, parent.name))
-            parent = parent.parent
-        asked.append((request.name, names))
-        return request.name != "leaf"
-
-    leaf = Diary().tool("leaf", claims=claims(("f", WRITE)))
-    inner = opener(call("leaf"), name="inner", claims=claims(("f", WRITE)))
-    outer = opener(call("inner"), name="outer", claims=claims(("f", WRITE)))
-    done = await runtime(leaf, inner, outer, approve=approve).run([call("outer")])
-    assert done.results[0].content == ["ok"]
-    around = (done.batch_id, 0, "outer", "outer")
-    assert asked == [
-        ("outer", []),
-        ("inner", [around]),
-        ("leaf", [(f"{done.batch_id}/0.1", 0, "inner", "inner"), around]),
-    ]
 
 
 async def test_progress_of_children_is_the_parents_to_hand_on() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -88,53 +87,6 @@ async def test_run_sync_is_refused_beside_a_trio_program() -> None:
         with pytest.raises(BatchClosed, match=WORDS):
             _in_thread(lambda: toolrt.run_sync(given, [call("writes")]))
     assert outcomes(_in_thread(lambda: toolrt.run_sync(given, [call("writes")])).results) == ["ok"]
-
-
-def test_run_sync_takes_turns_on_a_shared_workspace() -> None:
-    """Two runtimes on one workspace, in two threads: no call is refused."""
-    workspace = Workspace(MemoryDisk({"a": "1"}))
-    found: list[list[str]] = []
-
-    def body() -> None:
-        given = Runtime(Registry(workspace.tools()))
-        for _ in range(10):
-            found.append(outcomes(toolrt.run_sync(given, [call("read_file", path="a")] * 3).results))
-
-    threads = [threading.Thread(target=body) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [["ok"] * 3] * 20
-
-
-async def test_batch_is_used_in_its_own_run_only() -> None:
-    """Submitting, sealing, cancelling, reading and entering from another run are refused; the batch is unchanged."""
-    given = runtime(writes)
-    fresh = given.open_batch()
-
-    async def entered() -> None:
-        async with fresh:
-            pass
-
-    async with given.open_batch() as batch:
-
-        async def submits() -> None:
-            batch.submit(call("writes"))
-
-        async def seals() -> None:
-            batch.seal()
-
-        async def cancels() -> None:
-            batch.cancel()
-
-        for misuse in (submits, seals, cancels, batch.__anext__, entered):
-            with pytest.raises(BatchClosed, match="another Trio run"):
-                _in_thread(partial(trio.run, misuse))
-        with pytest.raises(BatchClosed, match=r"from_thread\.run_sync"):
-            _in_thread(batch.cancel)
-        batch.submit(call("writes"))
-    assert outcomes(batch.outcome.results) == ["ok"]
 
 
 def test_sub_batch_of_another_run_is_an_error_of_its_call() -> None:
