@@ -222,6 +222,13 @@ def test_every_outcome_of_real_threads_is_explored(program: Callable[[], Awaitab
         assert trio.run(program) in _OUTCOMES[program]
 
 
+def test_threads_hand_over_alike_where_nothing_is_checked() -> None:
+    """Executions that no check reads keep no record of what tasks touch; those with threads do."""
+    report = sim.explore(_attribute, sim.Random(sim.RandomWalk(0), 60), track=True)
+    assert set(report.outcomes) == {1, 2}
+    assert "between hand-overs" not in report.claim, report
+
+
 def test_locks_in_a_circle_are_a_deadlock() -> None:
     """Two threads take two locks in turn: one schedule in which each waits for the other is found, and runs again."""
 

@@ -7,7 +7,7 @@ own (`_paths`).  Nothing is recorded once the execution is over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trio.lowlevel import Task
@@ -83,6 +83,8 @@ class ExecutionRecord:
         self.own_threads = False
         #: Whether threads hand over at each access of rewritten code.
         self.threads_at_accesses = False
+        #: Is called before the program has a thread; None: nothing is.
+        self.before_threads: Callable[[], None] | None = None
         #: So many seconds on the wall each may keep the turn.
         self.thread_seconds = 10.0
         #: The name of the task that may cancel the program at any moment, or None.
@@ -159,6 +161,8 @@ class ExecutionRecord:
 
     def note_threads(self) -> None:
         """Note that the program has a thread, which does so much at once."""
+        if self.before_threads is not None:
+            self.before_threads()
         self.caveats.add(THREADS_AT_ACCESSES if self.threads_at_accesses else "threads atomic between hand-overs")
 
     def take_touched(self) -> tuple[tuple[Resource, bool], ...]:

@@ -117,7 +117,7 @@ class Scheduler:
         # The turns of program and foreign tasks; made when there are foreign tasks, which is seldom.
         self._turns_taken: Turns | None = None
         self._pause_at = min(job.step_limit, _STEPS_BETWEEN_VISITS)
-        self._fairness = Fairness(self.record, roster, clock, None if job.looks_for_circles else self._need_record)
+        self._fairness = Fairness(self.record, roster, clock, None if job.looks_for_circles else self.need_record)
         self._clock_moved_at = 0  # the step before which time moved last
         #: True once the program was cancelled because it could not go on.
         self.given_up = False
@@ -566,7 +566,8 @@ class Scheduler:
         self._unwinding_left = 0
         return self._seam.forced_end()
 
-    def _need_record(self) -> None:
+    def need_record(self) -> None:
+        """End the execution, to run it again with a record of what its steps touch."""
         self.abandon(RecordNeeded())
 
     def _give_up(self, error: BaseException | None) -> None:

@@ -4,7 +4,8 @@ Rules.  Most checks look at the outcome alone, and a record costs a third of an 
 one.  Where the check reads it, or keeps the execution, all that follow keep theirs.  Else they keep their choices and
 the lists of what could run, and the program runs again for a record that the check asks for after all; from then on
 each keeps its own.  Executions in which something is real keep theirs: to run again would have effects.  So do those of
-rewritten code, once one of its tasks may go round in a circle: whether it does depends on what that code reports.
+rewritten code, once one of its tasks may go round in a circle, or it has a worker thread: whether a task does, and
+where a thread hands over, depends on what that code reports.
 
 Limits.  A program that depends on more than its schedule may do something else when it runs again.  The check then has
 nothing to judge, and that execution decides nothing.

@@ -12,6 +12,7 @@ import functools
 import inspect
 import types
 import typing
+from contextlib import AsyncExitStack, ExitStack
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -81,7 +82,7 @@ def _instead(function: Any) -> Any:
                 )
             if kind_of(type(function.__self__)) == CONTAINER:
                 return functools.partial(container_method, function.__self__, function.__name__)
-            if code_reports(inner.__code__):
+            if code_reports(inner.__code__) and inner not in _CLOSES_STACKS:
                 return functools.partial(_neutral, function)
         return functools.partial(foreign, function)
     if kind is BuiltinFunctionType:
@@ -128,6 +129,9 @@ def method(thing: Any, name: str) -> Any:
 
 #: Modules whose functions look at what they are given; those of Trio and toolrt hand it on.
 _LOOK_INSIDE = ("attr", "attrs", "contextlib", "functools", "typing")
+
+# They call what the stack was given earlier, by code of any kind.
+_CLOSES_STACKS = (ExitStack.close, ExitStack.__exit__, AsyncExitStack.aclose, AsyncExitStack.__aexit__)
 
 _MAKES_GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 

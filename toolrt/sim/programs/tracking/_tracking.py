@@ -199,6 +199,9 @@ class Tracking(SwappedCode):
                 return await program()
             with self.active():
                 if scheduler is None or self._base is None or probe.sink is None:
+                    if scheduler is not None:
+                        # Where nothing is reported a thread would hand over elsewhere: other schedules.
+                        scheduler.record.before_threads = scheduler.need_record
                     return await program()
                 if aside is None:
                     _Voucher(scheduler)
