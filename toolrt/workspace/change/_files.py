@@ -25,6 +25,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -38,6 +39,7 @@ from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import (
     SIZE_LIMIT,
     ChangeSet,
+    aside,
     blocks,
     changed_since,
     digest_of,
@@ -71,6 +73,9 @@ T = TypeVar("T")
 
 #: Looked up once: an attribute of an enumeration costs as much as a call.
 _FILE = Kind.FILE
+
+#: From how many bytes on what becomes of a file is computed in a worker thread: a patch of it may have many hunks.
+_LARGE = 256 * 1024
 
 
 @attrs.define(eq=False)
@@ -328,7 +333,9 @@ class Files:
             for work, one in zip(works, told, strict=True):
                 with os_errors(work.identity.path):
                     there = await work.read()
-                work.check(there, None if modes is None else modes.get(work.identity.entry))
+                mode = None if modes is None else modes.get(work.identity.entry)
+                size = 0 if there is None else len(there.content)
+                await aside(self._disk, size, partial(work.check, there, mode), large=_LARGE)
                 one.digest = work.digests[0]
                 if work.row is not None:
                     contents.update(work.contents())

@@ -251,8 +251,8 @@ class _PatchReader:
 
     def _names_at(self, index: int) -> bool:
         """Whether the ``---`` and ``+++`` lines of a file are there."""
-        lines = self._lines[index : index + 2]
-        return len(lines) == 2 and lines[0].startswith("--- ") and lines[1].startswith("+++ ")
+        lines = self._lines
+        return index + 1 < len(lines) and lines[index].startswith("--- ") and lines[index + 1].startswith("+++ ")
 
     def _begins_another(self, section: _Section) -> bool:
         """Whether the line here is none of `section`, but begins another or ends the patch."""
