@@ -3,6 +3,8 @@ r"""Regular expressions whose time is bounded."""
 from __future__ import annotations
 
 import re
+import string
+import sys
 import warnings
 
 import pytest
@@ -175,6 +177,18 @@ def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
     if expression.factor is not None and expression.matches(line):
         assert expression.factor.compiled().search(line) is not None
         assert not line.isascii() or expression.factor.lower_literal in line.lower()
+        if not any(one.beyond for sequence in expression.factor.sequences for one in sequence):
+            assert expression.factor.lower_literal in line.lower()
+
+
+def test_letters_of_ascii_are_told_exactly_in_any_case():
+    """But for k, which the sign of Kelvin is in lower case."""
+    beyond = "".join(map(chr, range(128, sys.maxunicode + 1)))
+    assert [one for one in beyond if one.lower().isascii()] == ["\u212a"]
+    for letter in string.ascii_letters + string.digits + "_":
+        expression = Expression(letter, ignore_case=True)
+        assert (expression.factor.compiled().search(beyond) is not None) == expression.matches("\u212a")
+        assert expression.matches("\u212a") == (letter in "kK")
 
 
 _PARTS = st.lists(st.sampled_from(["a", "b", r"\w", "[ab]", "a*", "(?:a|b)", r"[^\n]*", ".", "x?"]), max_size=2)

@@ -34,7 +34,7 @@ _BEYOND = "\x80-\U0010ffff"
 class Characters:
     """A set of characters."""
 
-    #: Those that are known: one beyond ASCII, or any in ASCII.
+    #: Those that it has: one beyond ASCII, or any in ASCII.
     known: str
     #: Whether all beyond ASCII are in it too.
     beyond: bool

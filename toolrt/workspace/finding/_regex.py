@@ -78,8 +78,8 @@ class _One:
     """One character."""
 
     test: Test
-    #: The character, if it is exactly one.
-    literal: str | None = None
+    #: All characters that pass the test, where they are known.
+    known: str | None = None
 
 
 @attrs.frozen
@@ -255,7 +255,9 @@ class _Parser:
         if not self._ignore_case:
             return _One(character.__eq__, character)
         cases = {character, character.lower(), character.upper()}
-        return _One(lambda other: other in cases or other.lower() in cases, None)
+        # Of all characters beyond ASCII only the sign of Kelvin has one of ASCII in lower case.
+        known = "".join(sorted(cases)) if character.isascii() and character not in "kK" else None
+        return _One(lambda other: other in cases or other.lower() in cases, known)
 
     def _escape(self) -> _Node:
         character = self._peek()
@@ -566,4 +568,4 @@ def _tell(node: _Node, found: FactorOfSequence) -> None:
 
 
 def _characters(one: _One) -> Characters:
-    return Characters.that(one.test) if one.literal is None else Characters(one.literal, False)
+    return Characters.that(one.test) if one.known is None else Characters(one.known, False)
