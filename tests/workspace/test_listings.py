@@ -263,3 +263,47 @@ async def test_answers_are_the_same_with_ripgrep(tmp_path: Path, monkeypatch: py
         (tmp_path / "1" / "1.txt").write_text("a needle 8\npin")
         shutil.rmtree(tmp_path / "2", ignore_errors=True)
     assert asked
+
+
+async def test_files_that_were_text_are_read_again_once_they_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ripgrep is asked for what is no text the first time; later what changed since is read, and so is what is new."""
+    if _ripgrep.program() is None:
+        pytest.skip("ripgrep is not installed")
+    for number in range(30):
+        (tmp_path / f"{number:02}").write_bytes(b"pin\xff" if number == 29 else b"pin %d" % number)
+    (tmp_path / "large").write_bytes(b"a needle in a large file")
+    monkeypatch.setattr(_ripgrep, "SIZE_LIMIT", 20)
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 1)
+    candidates, alone = _finding.candidates, []
+
+    async def noted(directory: str, factor: Factor, *, texts_alone: bool) -> Any:
+        alone.append(texts_alone)
+        return await candidates(directory, factor, texts_alone=texts_alone)
+
+    monkeypatch.setattr(_finding, "candidates", noted)
+    disk = LaterDisk(tmp_path)
+    runtime = Runtime(Registry(Workspace(disk).tools()))
+
+    async def found() -> Any:
+        [result] = (await runtime.run([ToolCall("1", "search", {"pattern": "needle"})])).results
+        return result.content
+
+    no_text = "not searched, not UTF-8 (name the encoding with encoding=)"
+    first = f"large:1: a needle in a large file\n(1 file was {no_text}: 29)"
+    assert [await found(), await found()] == [first, first]
+    (tmp_path / "05").write_bytes(b"pin\xff\xff")
+    (tmp_path / "06").write_bytes(b"a needle now")
+    (tmp_path / "07").unlink()
+    (tmp_path / "08").rename(tmp_path / "8")
+    (tmp_path / "99").write_bytes(b"pin\0")
+    (tmp_path / "29").write_bytes(b"one needle")
+    last = (
+        "06:1: a needle now\n29:1: one needle\nlarge:1: a needle in a large file\n"
+        f"(1 file was {no_text}: 05)\n(1 file was not searched, binary data: 99)"
+    )
+    assert [await found(), alone] == [last, [False, True, True]]
+    young = RealDisk(tmp_path)
+    runtime = Runtime(Registry(Workspace(young).tools()))
+    assert [await found(), young.texts] == [last, set()]  # they may change once more, and show the same times

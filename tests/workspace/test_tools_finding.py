@@ -452,8 +452,8 @@ def with_ripgrep(monkeypatch, found):
         pytest.skip("ripgrep is not installed")
     candidates = _finding.candidates
 
-    async def noted(directory, factor):
-        found.append(await candidates(directory, factor))
+    async def noted(directory, factor, **options):
+        found.append(await candidates(directory, factor, **options))
         return found[-1]
 
     monkeypatch.setattr(_finding, "candidates", noted)
@@ -522,10 +522,11 @@ async def test_ripgrep_is_asked_about_large_trees_only(tree, call, monkeypatch):
     """Starting it takes longer than reading a few files; the twin has no files for it."""
     asked = []
 
-    async def note(directory, factor):
+    async def note(directory, factor, **options):
         asked.append(factor.literal)
 
     monkeypatch.setattr(_finding, "candidates", note)
+    monkeypatch.setattr(_ripgrep, "program", lambda: "rg")
     monkeypatch.setattr(_finding, "_RIPGREP_FROM", 3)
     for name in "abcd":
         tree.put(name, "needle")

@@ -34,8 +34,11 @@ _SORTED_AT_ONCE = 8192
 #: Device, number, mtime and ctime of a directory.
 _Stamp = tuple[int, int, int, int]
 
+#: Size, device, number, mtime and ctime of a file: they stay only while its content does.
+FileStamp = tuple[int, int, int, int, int]
 
-@attrs.frozen(eq=False)
+
+@attrs.define(eq=False)
 class Listing:
     """What is in one directory, but for the disk's own names."""
 
@@ -46,6 +49,8 @@ class Listing:
     others: tuple[str, ...]
     #: What a look at each showed; none where they were not looked at.
     stats: Mapping[str, Stat]
+    #: What a reader made of it last, and by which rules; None: nothing yet.  It is remembered with the listing.
+    filtered: tuple[object, Listing] | None = attrs.field(default=None, init=False)
 
     @classmethod
     def of(cls, named: Iterable[tuple[str, Stat]]) -> Listing:

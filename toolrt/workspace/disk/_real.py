@@ -43,7 +43,7 @@ from toolrt.workspace.disk._disk import (
     Survey,
 )
 from toolrt.workspace.disk._disk_errors import DiskBusy, failure, require_below_root
-from toolrt.workspace.disk._listings import Listing, Listings
+from toolrt.workspace.disk._listings import FileStamp, Listing, Listings
 from toolrt.workspace.disk._process_lock import LockHeld, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
 from toolrt.workspace.disk._real_keep import boxes, give_back, keep, kept_for, survey
@@ -123,6 +123,8 @@ class RealDisk:
         self._home = home if home.startswith("/") else None
         self._foldings: dict[str, Folding] = {}
         self._listings = Listings()
+        #: Files that were found to be text, as they were then; a search adds and asks.
+        self.texts: set[FileStamp] = set()
         self._fsync = fsync
         self.trust(Seal(private_directories([self._root])))
         self._workers = DiskThreads(_THREADS, eager=fsync)
@@ -369,18 +371,19 @@ class RealDisk:
         with listed(self._root, entry) as descriptor, shown_as(entry):
             return self._listings.listed(entry, descriptor, self.now_ns() - self.time_step_ns)
 
-    def larger(self, base: Entry, names: Iterable[Entry], limit: int) -> set[Entry]:
-        """Those of the `names` below `base` that have more than `limit` bytes; for a worker thread.
+    def stamps(self, base: Entry, names: Iterable[Entry]) -> dict[Entry, FileStamp]:
+        """What says that the files at these names below `base` are as they were; for a worker thread.
 
         Checkpoint: never; it blocks.
         """
-        found: set[Entry] = set()
+        found: dict[Entry, FileStamp] = {}
         for above, group in itertools.groupby(names, lambda one: one[:-1]):
+            check_cancelled()
             with contextlib.suppress(OSError), directory(self._root, (*base, *above)) as here:
                 for one in group:
                     seen = _found(one[-1], here)
-                    if seen is not None and seen.st_size > limit:
-                        found.add(one)
+                    if seen is not None:
+                        found[one] = seen.st_size, seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns
         return found
 
     def _read(self, entry: Entry, limit: int) -> Snapshot:

@@ -28,7 +28,7 @@ from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.finding._ripgrep import candidates
+from toolrt.workspace.finding._ripgrep import KnownTexts, can_help, candidates
 from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
 from toolrt.workspace.finding._walk import VISITED_MOST, Walk, ignored_above
@@ -155,16 +155,15 @@ async def _that_may_have(
 ) -> list[Entry]:
     """Those of the files that may have what is sought, by ripgrep; all of them where it cannot help."""
     disk, below = located(workspace.disk, base.entry)
-    if sought.rarest_factor is None or not isinstance(disk, RealDisk) or not goes_at_once(workspace.disk):
+    factor = sought.rarest_factor
+    if factor is None or not can_help(factor) or not isinstance(disk, RealDisk) or not goes_at_once(workspace.disk):
         return files
     if workspace.disk.mounts and not base.entry:
         return files  # it would not see what is mounted
-    named = await candidates(path_on(disk, below), sought.rarest_factor)
-    if named is None:
-        return files
-    real = disk
-    large = await in_thread(lambda: real.larger(below, files, SIZE_LIMIT))
-    return [one for one in files if one in named or one in large]
+    known = KnownTexts(disk, below, files)
+    await in_thread(known.look)
+    named = await candidates(path_on(disk, below), factor, texts_alone=known.are_most)
+    return files if named is None else await in_thread(lambda: known.to_read(named))
 
 
 class _LinesFound:
@@ -339,6 +338,10 @@ class _Patterns:
         factory=dict, init=False, eq=False
     )
 
+    @property
+    def _nowhere(self) -> tuple[GlobState, ...]:
+        return ((),) * len(self._globs)
+
     @classmethod
     def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> _Patterns:
         """What `pattern` stands for, braces included.
@@ -376,7 +379,7 @@ class _Patterns:
 
     def may_match_below(self, names: Entry) -> bool:
         """Whether something below the directory of these names may match."""
-        return any(self._states(names))
+        return self._states(names) != self._nowhere
 
     def matcher(self, above: Entry) -> _NameTest:
         """What says whether a name in the directory of these names matches; None: each does."""

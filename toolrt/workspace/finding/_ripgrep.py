@@ -7,7 +7,8 @@ them.  So answers are the same where it is missing, fails, or has another versio
 come through the disk port, which follows no link.
 
 Theory.  Text and factor are looked for in one pass: a second process that looks for lines that are no text takes as
-long again.
+long again.  To see what is no text takes ripgrep longer than to find a text.  So files that it found to be text are
+remembered by their times (`KnownTexts`), and later passes look for the factor alone.
 
 Limits.  ripgrep follows no link but opens files by their paths, so it may look into a file that is swapped for a link
 at that moment.  That result is dropped, because the port refuses the link.
@@ -20,12 +21,14 @@ import os
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import trio
 
 from toolrt.workspace.change._mutation import SIZE_LIMIT
 from toolrt.workspace.disk._disk import Entry
+from toolrt.workspace.disk._listings import FileStamp
+from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._factor import Factor
 
 #: The characters of UTF-8 by the bytes that they have: the first byte, and what the second and the others may be.
@@ -51,6 +54,12 @@ def _no_text() -> str:
     return rf"(?-u)^(?:[\x01-\x7F]|{'|'.join(whole)})*(?:{'|'.join(broken)})"
 
 
+#: Of so many files one may be unknown, for ripgrep to be asked about the others alone.
+_UNKNOWN_ONE_IN = 4
+
+#: How many texts are remembered; all are forgotten when there are more.  One takes about 300 bytes.
+_TEXTS_MOST = 200_000
+
 #: What a factor must tell before ripgrep is asked: one in some hundred places of ordinary text has it.
 _BITS_LEAST = 7
 
@@ -61,21 +70,79 @@ def program() -> str | None:
     return shutil.which("rg") or shutil.which("rg", path=sysconfig.get_path("scripts"))
 
 
-async def candidates(directory: str, factor: Factor) -> Set[Entry] | None:
+def can_help(factor: Factor) -> bool:
+    """Whether ripgrep is worth asking for this factor, if the program of that name is ripgrep."""
+    return program() is not None and factor.bits >= _BITS_LEAST
+
+
+class KnownTexts:
+    """What is known of files that a search comes to: which were text when ripgrep read them, and did not change since.
+
+    Args:
+        disk: remembers them.
+        base: the directory that is searched.
+        files: the files, by the names that lead to them from there.
+    """
+
+    def __init__(self, disk: RealDisk, base: Entry, files: Sequence[Entry]) -> None:
+        self._disk = disk
+        self._base = base
+        self._files = files
+        self._stamps: dict[Entry, FileStamp] = {}
+        self._settled_before = 0
+        self._unknown: list[Entry] = []
+
+    def look(self) -> None:
+        """Look at each file; for a worker thread, before ripgrep reads them."""
+        self._settled_before = self._disk.now_ns() - self._disk.time_step_ns
+        self._stamps = self._disk.stamps(self._base, self._files)
+        self._unknown = [one for one in self._files if self._stamps.get(one) not in self._disk.texts]
+
+    @property
+    def are_most(self) -> bool:
+        """Whether so many are known to be text that all others may be read."""
+        return _UNKNOWN_ONE_IN * len(self._unknown) < len(self._files)
+
+    def to_read(self, named: Set[Entry]) -> list[Entry]:
+        """The files that a search has to read, of which ripgrep named these; for a worker thread.
+
+        What ripgrep looked into and did not name is remembered, unless it changed less than a time step before.
+        """
+        if self.are_most:
+            wanted = named | set(self._unknown)
+            return [one for one in self._files if one in wanted]
+        texts = self._disk.texts
+        found: list[Entry] = []
+        for one in self._files:
+            stamp = self._stamps.get(one)
+            if one in named or (stamp is not None and stamp[0] > SIZE_LIMIT):
+                found.append(one)
+            elif stamp is not None and max(stamp[-2:]) < self._settled_before:
+                texts.add(stamp)
+        if len(texts) > _TEXTS_MOST:
+            texts.clear()
+        return found
+
+
+async def candidates(directory: str, factor: Factor, *, texts_alone: bool = False) -> Set[Entry] | None:
     """The files below `directory` that may have what has `factor`, by the names that lead to them; None: any may.
 
     Of files with more than `SIZE_LIMIT` bytes it says nothing.
 
+    Args:
+        texts_alone: what is no text need not be named.
+
     Checkpoint: always.
     """
     rg = program()
-    if rg is None or factor.bits < _BITS_LEAST or not await _is_ripgrep(rg):
+    if rg is None or not await _is_ripgrep(rg):
         await trio.lowlevel.checkpoint()
         return None
     command = [rg, "--no-config", "--no-messages", "--files-with-matches", "--null", "--max-filesize", str(SIZE_LIMIT)]
     # All files there are, whatever ignore files say: those of another program's taste must not decide.
     command += ["--no-ignore", "--hidden", "--glob", "!.git", "--text", "--encoding", "none"]
-    command += ["--regexp", factor.expression(lambda number: f"\\x{{{number:x}}}"), "--regexp", _no_text(), "."]
+    command += ["--regexp", factor.expression(lambda number: f"\\x{{{number:x}}}")]
+    command += ["."] if texts_alone else ["--regexp", _no_text(), "."]
     code, said = await _run(command, directory)
     if code not in (0, 1):
         return None

@@ -171,20 +171,12 @@ class Walk:
         if ignored is not None and listed.kinds.get(IGNORE_FILE) is Kind.FILE:
             ignored = await including_file(self._disk, entry, ignored)
             self.unread_rules = max(self.unread_rules, ignored.unread)
+        self._visited += len(listed.kinds)
+        listed = _not_left_out(listed, ignored)
         kept = self._looked_for(names, listed)
-        # Most names are no business of any pattern: which are is asked of all of them together.
-        asked = _GIT if ignored is None else ignored.may_leave_out(kept)
-        if not asked.isdisjoint(kept):
-            kept = [
-                name
-                for name in kept
-                if name not in asked
-                or not (ignored is None or ignored.leaves_out(name, listed.kinds[name] is _DIRECTORY))
-            ]
         if self._withholding is not None:
             kept = await self._allowed(names, kept, listed, self._withholding)
         self._push(names, kept, listed, ignored)
-        self._visited += len(listed.kinds)
         self.cut_short = self._visited > VISITED_MOST
 
     def _looked_for(self, names: Entry, listed: Listing) -> list[str]:
@@ -222,6 +214,26 @@ class Walk:
         if self._matcher is not None:
             self._pending.append((names, run if listed.directories else kept, listed, None))
         self._pending[begin:] = reversed(self._pending[begin:])
+
+
+def _not_left_out(listed: Listing, ignored: Ignored | None) -> Listing:
+    """The listing without what is left out; it is kept beside the listing while the ignore files say the same."""
+    if listed.filtered is not None and listed.filtered[0] == ignored:
+        return listed.filtered[1]
+    # Most names are no business of any pattern: which are is asked of all of them together.
+    names = list(listed.kinds)
+    asked = _GIT if ignored is None else ignored.may_leave_out(names)
+    left_out = {
+        name
+        for name in asked & set(names)
+        if ignored is None or ignored.leaves_out(name, listed.kinds[name] is _DIRECTORY)
+    }
+    shown = listed
+    if left_out:
+        kinds = {name: kind for name, kind in listed.kinds.items() if name not in left_out}
+        shown = Listing.made(kinds, listed.stats)
+    listed.filtered = ignored, shown
+    return shown
 
 
 async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:

@@ -66,6 +66,11 @@ class AtOnce(RealDisk):
 
     def __init__(self, disk: Disk) -> None:
         vars(self).update(vars(disk))
+        self._of = disk
+
+    def now_ns(self) -> int:
+        """What the disk's own clock says, which may be that of a class below `RealDisk`."""
+        return self._of.now_ns()
 
     def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         trio.from_thread.check_cancelled()

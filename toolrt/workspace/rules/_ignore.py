@@ -154,18 +154,19 @@ class IgnoreFile:
     """
 
     #: The number of each line that may decide, by the name, by its end, and by the first name of the path.
-    _by_name: dict[str, list[int]]
-    _by_suffix: dict[str, list[int]]
-    _by_first: dict[str, list[int]]
+    _by_name: dict[str, list[int]] = attrs.field(eq=False)
+    _by_suffix: dict[str, list[int]] = attrs.field(eq=False)
+    _by_first: dict[str, list[int]] = attrs.field(eq=False)
     #: The numbers of all others.
-    _rest: list[int]
+    _rest: list[int] = attrs.field(eq=False)
+    #: Two files of the same lines are equal.
     _lines: list[str]
     #: How long the suffixes are.
-    _lengths: list[int]
+    _lengths: list[int] = attrs.field(eq=False)
     #: How many patterns count for nothing, because there are more than `RULES_MOST`.
-    unread: int
+    unread: int = attrs.field(eq=False)
     #: Says for which names a pattern may stand.
-    _screen: _Screen
+    _screen: _Screen = attrs.field(eq=False)
     #: The rules that were needed so far, by number.
     _made: dict[int, _Rule | None] = attrs.field(factory=dict, init=False, eq=False)
 
@@ -227,7 +228,8 @@ class IgnoreFile:
         about = [*self._by_name.get(name, ()), *self._by_first.get(names[0], ()), *self._rest]
         for length in self._lengths:
             about += self._by_suffix.get(name[-length:], ())
-        for number in sorted(about, reverse=True):
+        about.sort(reverse=True)
+        for number in about:
             rule = self._rule(number)
             if rule is not None and rule.matches(names, is_directory):
                 return not rule.negated
