@@ -130,11 +130,6 @@ def program(calls: list[ToolCall], lanes: Any = by_claims, make: Callable[[], Ba
     return run
 
 
-def outcomes_of(report: Any) -> list[str]:
-    assert not report.failures, report.failures[0].explain()
-    return list(report.outcomes)
-
-
 BATCHES = {
     "assigned before": [assign(), credit(), balance("bob")],
     "assigned behind": [credit(), assign(), credit()],
@@ -182,16 +177,6 @@ def test_stale_claims_that_are_covered_are_an_error_under_every_schedule() -> No
     assert "write account/bob" in results[1][2]
     assert "claims_after" in results[1][2]
     assert ended == ["bob", "bob", 0, 0, 0]
-
-
-def test_claims_that_do_not_change_are_not_refused() -> None:
-    """A call that waits for another one and claims the same afterwards runs."""
-    calls = calls_of(assign(to="alice"), credit(), credit())
-    report = sim.explore(program(calls, make=lambda: Bank(declared=False)), sim.Exhaustive())
-    assert len(report.outcomes) == 1
-    results, ended = sim.run(program(calls, make=lambda: Bank(declared=False))).value
-    assert [outcome for outcome, _, _ in results] == ["ok"] * 3
-    assert ended == ["alice", "bob", 2, 0, 0]
 
 
 def test_claims_that_look_at_what_nothing_orders_break_the_law() -> None:
@@ -276,40 +261,6 @@ def test_two_batches_with_dependent_calls_never_deadlock() -> None:
         return run
 
     report = sim.explore(make(), sim.DPOR(), check=lambda it: it.error is None, max_executions=1500)
-    assert not report.failures, report.failures[0].explain()
-
-
-def _cancelled(at: int) -> Any:
-    async def run() -> Any:
-        bank = Bank()
-        runtime = Runtime(Registry(bank.tools()))
-        async with trio.open_nursery() as nursery:
-            batch = runtime.open_batch()
-
-            async def cancel() -> None:
-                for _ in range(at):
-                    await trio.lowlevel.checkpoint()
-                batch.cancel("the test says so")
-
-            async with batch:
-                for call in calls_of(assign(), credit(), assign(to="carol"), credit(), REST, AUDIT):
-                    batch.submit(call)
-                batch.seal()
-                nursery.start_soon(cancel)
-        assert bank.ended is not None
-        assert all(result.outcome.value in ("ok", "interrupted", "not_started") for result in batch.outcome.results)
-        after = await runtime.run(calls_of(credit(), AUDIT))
-        assert [result.outcome.value for result in after.results] == ["ok", "ok"]
-
-    return run
-
-
-@pytest.mark.parametrize("at", range(7))
-def test_cancel_while_claims_are_unknown_leaves_nothing(at: int) -> None:
-    """A cancel at any checkpoint gives tickets back, also open ones, and the next batch on the table runs."""
-    report = sim.explore(
-        _cancelled(at), sim.Portfolio(40), check=lambda it: it.error is None and not invariants.check(it.trace)
-    )
     assert not report.failures, report.failures[0].explain()
 
 
@@ -511,28 +462,6 @@ def test_a_looked_at_function_that_raises_waits_for_everything() -> None:
     assert not report.failures
     assert len(report.outcomes) == 1
     assert sim.run(program(calls, make=Broken)).value[0][2][1] == 1
-
-
-@pytest.mark.seldom
-def test_calls_that_come_while_claims_are_unknown_join_behind() -> None:
-    """A call that is submitted while the lane stands still is let in when the claims are known."""
-
-    async def run(lanes: Any) -> Any:
-        bank = Bank()
-        runtime = Runtime(Registry(bank.tools()), lanes)
-        async with runtime.open_batch() as batch:
-            for call in calls_of(assign(), credit(), balance("bob"), REST, AUDIT, credit()):
-                batch.submit(call)
-                await trio.lowlevel.checkpoint()
-        return [result.content for result in batch.outcome.results], bank.ended
-
-    expected = sim.run(lambda: run(serial)).value
-    report = sim.explore(
-        lambda: run(by_claims),
-        sim.Portfolio(150),
-        check=lambda it: it.value == expected and not invariants.check(it.trace),
-    )
-    assert not report.failures, report.failures[0].explain()
 
 
 def test_history_waits_behind_a_call_whose_claims_are_unknown() -> None:

@@ -11,9 +11,8 @@ import pytest
 import trio
 
 import toolrt
-from tests.runtime._tools import call, claims, runtime
+from tests.runtime._tools import call, runtime
 from toolrt import (
-    WRITE,
     DirectoryChanged,
     FileChanged,
     LaneChanges,
@@ -241,50 +240,6 @@ def test_what_cannot_be_given_is_refused(define: Any, says: str) -> None:
 
 
 # What a lane changed
-
-
-def told_by(*tools: toolrt.Tool, calls: list[ToolCall], **options: Any) -> list[LaneChanges]:
-    told: list[LaneChanges] = []
-    given = Services(after_lane=[told.append])
-    trio.run(runtime(*tools, services=given, **options).run, calls)
-    return told
-
-
-def test_service_hears_of_a_call_that_may_have_changed_anything() -> None:
-    """A tool that runs alone and says nothing, and one that claims everything."""
-
-    @toolrt.tool
-    async def alone(ctx: ToolContext) -> None:
-        pass
-
-    @toolrt.tool
-    async def honest(ctx: ToolContext) -> None:
-        ctx.changes_no_file()
-
-    @toolrt.tool
-    async def says(ctx: ToolContext) -> None:
-        ctx.emit(FileChanged("b"))
-        ctx.changes_no_file()
-
-    @toolrt.tool(safe=True)
-    async def reads(ctx: ToolContext) -> None:
-        pass
-
-    tools = [alone, honest, says, reads]
-    told = told_by(*tools, calls=[call(tool.name) for tool in tools])
-    assert [(one.lane, one.paths, one.unknown) for one in told] == [(0, (), True), (2, ("b",), False)]
-
-
-def test_service_hears_what_a_silent_call_claimed() -> None:
-    """It may have changed that, also if it failed."""
-
-    @toolrt.tool(claims=claims(("other", WRITE), (("file", "d", "a"), WRITE)))
-    async def silent(ctx: ToolContext) -> None:
-        raise ValueError("after half of it")
-
-    [told] = told_by(silent, calls=[call("silent")])
-    assert (told.lane, told.paths, told.changes, told.unknown) == (0, ("d/a",), (), False)
-    assert told.batch_id.startswith("batch-1")
 
 
 def test_service_of_a_workspace_hears_of_its_own_calls() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import toolrt
-from tests.runtime._tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime, setting
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime
 from toolrt import Claim, Registry, Runtime, State, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.model import ApprovalRequest, BatchOutcome, Progress, ToolCall
@@ -58,19 +58,6 @@ async def test_child_that_is_not_covered_stops_what_follows(streams: bool) -> No
 
     await runtime(bad, good, opens).run([call("opens")])
     assert found == ["ok", "invalid", "skipped"]
-
-
-@pytest.mark.parametrize("order", [["opens", "safe"], ["safe", "opens", "safe"]])
-@pytest.mark.parametrize("said", [{"claims": [toolrt.EVERYTHING]}, {"claims": lambda input, state: 1 / 0}, {}])
-async def test_child_that_declares_nothing_runs_beside_no_call_of_the_outer_batch(
-    order: list[str], said: dict[str, Any], autojump_clock: trio.testing.MockClock
-) -> None:
-    """Its parent claims everything, so not even a call that claims nothing runs beside it."""
-    diary = Diary()
-    child, safe = diary.tool("child", 2), diary.tool("safe", 3, safe=True)
-    done = await runtime(child, safe, opener(call("child"), **said)).run([call(name) for name in order])
-    assert outcomes(done.results) == ["ok"] * len(order)
-    assert all(one[:-1] == other[:-1] for one, other in zip(diary.lines[::2], diary.lines[1::2], strict=True))
 
 
 async def test_exclusive_child_runs_beside_no_child_of_another_sub_batch(
@@ -152,24 +139,6 @@ async def test_registry_of_the_sub_batch_is_the_one_given() -> None:
 
 
 # State
-
-
-async def test_state_of_a_sub_batch_is_its_own() -> None:
-    """It starts from the parent's; what children make of it is handed on by the parent alone, in call order."""
-    tools = [setting("one", "x", 1, safe=True), setting("two", "x", 2, safe=True)]
-    seen: list[Any] = []
-
-    @toolrt.tool(safe=True)
-    async def opens(ctx: ToolContext, hand_on: bool) -> ToolOutput:
-        outcome = await ctx.run([call("one"), call("two")])
-        seen.append((ctx.state["x"], outcome.state["x"]))
-        return ToolOutput(None, modifiers=outcome.modifiers if hand_on else ())
-
-    rt = runtime(*tools, opens)
-    kept = await rt.run([call("opens", hand_on=False)], State({"x": 0}))
-    handed_on = await rt.run([call("opens", hand_on=True)], State({"x": 0}))
-    assert seen == [(0, 2), (0, 2)]
-    assert (kept.state["x"], handed_on.state["x"]) == (0, 2)
 
 
 async def test_modifiers_that_failed_are_not_handed_on() -> None:
@@ -258,42 +227,6 @@ async def test_wrong_arguments_are_refused() -> None:
 
 
 # isolate()
-
-
-async def test_isolated_context_has_a_directory_and_budget_of_its_own() -> None:
-    """Same call, claims, services and registry; another state and read budget."""
-    seen: list[Any] = []
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def opens(ctx: ToolContext) -> None:
-        apart = ctx.isolate(working_dir="src", context_budget=100_000)
-        seen.append((str(apart.state.working_dir), apart.state.context_budget, apart.read_budget))
-        seen.append((str(ctx.state.working_dir), ctx.state.context_budget, ctx.read_budget))
-        seen.append((apart.claims == ctx.claims, apart.call_id == ctx.call_id, apart.registry is ctx.registry))
-        seen.append(ctx.isolate().state == ctx.state)
-
-    state = State(working_dir="docs", context_budget=50_000)
-    await runtime(opens).run([call("opens")], state)
-    assert seen == [("src", 100_000, 20_000), ("docs", 50_000, 10_000), (True, True, True), True]
-
-
-async def test_isolated_sub_batches_change_nobodys_directory() -> None:
-    """A `change_dir` inside is seen by what follows inside, and by nobody else."""
-    workspace = Workspace(MemoryDisk({"a/x.txt": "of a", "b/x.txt": "of b"}))
-    seen: list[Any] = []
-
-    @toolrt.tool(owner=workspace)
-    async def opens(ctx: ToolContext) -> None:
-        for directory in ("a", "b"):
-            calls = [call("change_dir", path=directory), call("read_file", path="x.txt")]
-            outcome = await ctx.isolate().run(calls)
-            seen.append("of " + directory in outcome.results[1].content)
-        seen.append(ctx.state.working_dir)
-
-    outcome = await Runtime(Registry([*workspace.tools(), opens])).run([call("opens")])
-    assert outcome.results[0].error is None
-    assert seen == [True, True, None]
-    assert outcome.state.working_dir is None
 
 
 @pytest.mark.parametrize("said", [{"claims": lambda input, state: [Claim("x", WRITE)]}, {"safe": True}])
