@@ -55,11 +55,8 @@ with contextlib.suppress(ImportError):
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
 os.environ["TOOLRT_STATE_DIR"] = STATE
 
-# Where Python may write no compiled code beside its source (PYTHONDONTWRITEBYTECODE, as in many containers), each of
-# some hundred programs that tests start would compile toolrt anew, which takes longer than most of them run.  Those
-# of one run, and its workers, share what is compiled in a directory that goes with the run.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(STATE, "compiled"))
+#: Where the programs that tests start keep their compiled code: workers have the directory of the run that began them.
+COMPILED = os.environ.setdefault("TOOLRT_TESTS_COMPILED", os.path.join(STATE, "compiled"))
 
 #: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -88,6 +85,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
     The seed of the run draws.  Those that a person names are few already, and all run.
     """
+    _share_compiled_code()
     if os.environ.get("HYPOTHESIS_PROFILE") == "full":
         return
     seed = getattr(config.option, "hypothesis_seed", None)
@@ -105,6 +103,16 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=sorted(left_out, key=lambda item: item.nodeid))
+
+
+def _share_compiled_code() -> None:
+    """Let the programs of this run share what they compile, where none may write it beside its source.
+
+    Containers set PYTHONDONTWRITEBYTECODE.  Each of some hundred programs would compile toolrt anew there, which takes
+    longer than most of them run.  Only they look into the directory: for this process its source is compiled by now.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", COMPILED)
 
 
 def pytest_report_header(config: Any) -> str | None:
