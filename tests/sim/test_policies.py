@@ -50,6 +50,56 @@ def test_single_run_replays(programs, policy) -> None:
     assert sim.replay(program, execution.schedule).schedule == execution.schedule
 
 
+class _ByTuples:
+    """A policy that is handed a tuple of names at each step, as one of a user's is."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy, self.seed = policy, policy.seed
+
+    def start(self, info: Any) -> None:
+        self.policy.start(info)
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        return self.policy.choose(enabled, step)
+
+    def finish(self, steps: int) -> None:
+        getattr(self.policy, "finish", int)(steps)
+
+    def derive(self, index: int) -> Any:
+        return _ByTuples(self.policy.derive(index))
+
+
+async def _crowd() -> None:
+    """Forty tasks that come in groups: they wait, choose, touch a cell of some or of all, or report nothing."""
+    cells, lock = [sim.Cell(0) for _ in range(4)], trio.Lock()
+
+    async def one(number: int) -> None:
+        for _ in range(number % 3):
+            await checkpoint()
+        for _ in range(number % 4):
+            cells[number % 3].set(cells[3].get() + number)
+            await checkpoint()
+        async with lock:
+            cells[3].set(number if number % 10 else sim.choose(2))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(40):
+            nursery.start_soon(one, number)
+            if number % 8 == 7:
+                await checkpoint()
+
+
+@pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
+def test_kept_lists_give_the_schedules_that_tuples_give(programs, policy) -> None:
+    """A policy draws the same whether it follows the scheduler's list of names or is handed a tuple at each step."""
+    made = programs.lost_update(3, 2), programs.dining(3), programs.bounded_buffer(2, 2), programs.uneven()
+    for program in [*(program for program, _ in made), _crowd]:
+        for seed in range(3):
+            fresh = getattr(policy(seed), "sample", lambda seed=seed: policy(seed))
+            by_tuples = _schedules(program, sim.Random(_ByTuples(fresh()), 8))
+            assert _schedules(program, sim.Random(policy(seed), 8)) == by_tuples
+
+
 @pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
 def test_policies_share_every_schedule(programs, policy) -> None:
     """A small program's six schedules all come up, but for PCT, which makes no more changes than its depth allows."""

@@ -26,7 +26,6 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -64,6 +63,9 @@ __all__ = ["Scheduler"]
 
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
+
+# Beside so many tasks a policy follows the list of those that can run; a tuple of fewer is looked through sooner.
+_MANY = 16
 
 #: In the place of `Scheduler.idle_only`: a process that has crashed unwinds, and in which order is no choice.
 TEARDOWN: tuple[str, ...] = ("teardown",)
@@ -129,11 +131,12 @@ class Scheduler:
         #: True when tasks were closed by force: the Trio run may be in any state.
         self.spoiled = False
         self._broken = False  # Trio's machinery failed under this execution: Trio's loop takes over
-        # A policy that picks by number alone: the names that were enabled are made when a reader asks, or never.
-        self._pick_any: Callable[[int], int] | None = getattr(policy, "pick_any", None)
-        if self._pick_any is not None and (job.reports or job.keeps_enabled):
+        # How it picks by number alone or from the kept list: lists of names are then made for a reader, or never.
+        own, asks = vars(type(policy)), ("pick_any", "_pick_kept")
+        self._pick_any, self._pick_kept = (getattr(policy, ask) if ask in own else None for ask in asks)
+        if self._pick_kept or (self._pick_any and (job.reports or job.keeps_enabled)):
             if job.order == "trio" or job.places is not None:
-                self._pick_any = None
+                self._pick_any = self._pick_kept = None
             else:
                 roster.changes = self.record.changes = []
         attach = getattr(policy, "attach", None)
@@ -196,7 +199,9 @@ class Scheduler:
         ready, names = roster.ready, roster.names
         take = roster.take if passes is None else roster.take_later
         fairness, yielded, quiet = self._fairness, roster.yielded, record.quiet
-        pick, pick_any, changes = self._policy.choose, self._pick_any, roster.changes
+        pick, pick_any, pick_kept, changes = self._policy.choose, self._pick_any, self._pick_kept, roster.changes
+        # So many tasks have to be able to run for a policy to be asked without a tuple of their names.
+        without_tuple = 1 if pick_any is not None else _MANY if pick_kept is not None else inf
         handed, self._handed = self._handed, None
         if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
             return
@@ -248,10 +253,13 @@ class Scheduler:
                 mark: Any = None
                 # That of the task to go on, or -1.
                 place = roster.place
-                if pick_any is not None and extra is None and self.idle_only is None:
-                    # The list of names costs a step in proportion to the number of tasks, and the policy needs none.
-                    count = len(ready)
-                    choice = pick_any(count) if count > 1 else 0
+                if (count := len(ready)) >= without_tuple and extra is None and self.idle_only is None:
+                    # A tuple of names costs a step in proportion to the number of tasks, and the policy needs none.
+                    choice = 0
+                    if pick_kept is not None:
+                        choice = pick_kept(names, place, changes)
+                    elif pick_any is not None and count > 1:
+                        choice = pick_any(count)
                     mark = None if changes is None else len(changes) * MARK + place + 1
                 else:
                     if self.idle_only is TEARDOWN:

@@ -113,8 +113,9 @@ def exploration(
         kept = judgement.failed and len(seen.failures) < FAILURES_KEPT
         if repeats.is_due(seen.executions - 1) or (kept and (not reports or not seen.failures)):
             # A failure that is kept reports what its steps touched.
-            # Where the first run had no names to decide by, the second needs none.
-            repeated = (NamelessChoices if hasattr(policy, "pick_any") else Choices)(choices)
+            # Where the first run was handed no lists of names, the second needs none.
+            needs_no_list = hasattr(policy, "pick_any") or hasattr(policy, "_pick_kept")
+            repeated = (NamelessChoices if needs_no_list else Choices)(choices)
             own = alone, reports or kept, records.are_seen
             again = yield Job(program, repeated, step_limit, execution.index, *own, chance=chance)
             repeats.compare(execution, again, touched=reports)

@@ -21,9 +21,11 @@ which then decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from toolrt.errors import DefinitionRefused
+from toolrt.sim.policies._kept import Change, PriorityRow, choice_of
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
@@ -61,6 +63,10 @@ class PCT:
         self._limit = info.step_limit
         self._random = Random(self.seed)
         self._priorities: dict[str, float] = {}
+        # The priorities beside the scheduler's list, with the place of the highest; None: they are not kept now.
+        self._row: PriorityRow | None = None
+        self._best = 0
+        self._steps = info.steps
         steps = self._measured.steps
         if not steps and self.depth > 1 and not self._in_sample:
             steps = 1 << self._random.randrange((self._limit - 1).bit_length() + 1)
@@ -70,6 +76,8 @@ class PCT:
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick the task of the highest priority."""
+        if self._row is not None:
+            self._priorities, self._row = self._row.known(), None
         priorities = self._priorities
         best, highest = 0, -1.0
         for index, name in enumerate(enabled):
@@ -84,10 +92,28 @@ class PCT:
         priorities[enabled[best]] = rank
         return max(range(len(enabled)), key=lambda index: priorities[enabled[index]])
 
+    def _pick_kept(self, names: Sequence[str], place: int, changes: Sequence[Change]) -> int:
+        """Pick as `choose` does from the list that the scheduler keeps."""
+        row = self._row
+        if row is None:
+            row = self._row = PriorityRow(self._priorities, names, changes)
+        elif not row.follow(changes) and len(self._steps) not in self._changes:
+            return choice_of(self._best, place)
+        if not row.is_drawn:
+            row.draw_missing(place, lambda: self.depth + self._random.random())
+        best = row.best(place)
+        rank = self._changes.pop(len(self._steps), None)
+        if rank is not None:
+            row.values[best] = rank
+            best = row.best(place)
+        self._best = best
+        return choice_of(best, place)
+
     def finish(self, steps: int) -> None:
         """Measure the execution: it had so many steps."""
         if steps < self._limit:
-            self._measured.note(len(self._priorities), steps)
+            seen = self._priorities if self._row is None else self._row.known()
+            self._measured.note(len(seen), steps)
 
     def sample(self) -> PCT:
         """Give the same with nothing measured yet."""

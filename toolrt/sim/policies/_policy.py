@@ -15,6 +15,10 @@ of steps; what it raises goes to the caller.  ``bound`` is a text that a sample 
 ``chance`` is the stream of random numbers that the program draws from, where the policy makes an execution again.
 ``reads_accesses = False`` says that what steps touch decides nothing, and ``pick_any(count)`` picks like `choose` where
 names decide nothing either: the scheduler may leave them out of executions that are not shown.
+toolrt's own policies have ``_pick_kept(names, place, changes)``, which picks like `choose` from the list that the
+scheduler keeps: the names by path, the place of the task to go on or -1, and a log of the pairs (place, name) where a
+name was put in or, with None, taken out.  The scheduler calls one of the three for each step.  These two count only
+where the policy's own class has them, so a subclass can replace `choose` alone.
 """
 
 from __future__ import annotations

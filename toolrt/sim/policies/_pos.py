@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from random import Random
 
 from toolrt.probe import Resource
+from toolrt.sim.policies._kept import Change, PriorityRow, choice_of
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
@@ -55,6 +56,7 @@ class POS:
     def start(self, info: RunInfo) -> None:
         """Begin the sequence of draws again."""
         self._draw = Random(self.seed).random
+        self._chosen = ""
         self._steps: Sequence[tuple[object, ...]] = info.steps
         # The priority of each enabled task's next step, and how many steps each task has made.
         self._priorities: dict[str, float] = {}
@@ -63,12 +65,31 @@ class POS:
         self._parked: dict[str, _Footprint] = {}
         # What each task's next step probably touches, and whether it writes it, where that was asked for.
         self._next: dict[str, dict[Resource, bool]] = {}
+        # Beside the scheduler's list, the same by what is touched, and the tasks of which nothing is known.
+        self._touchers: dict[Resource, dict[str, bool]] = {}
+        self._unknown: set[str] = set()
+        # The priorities beside the scheduler's list; None: they are not kept now.
+        self._row: PriorityRow | None = None
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick the step of the highest priority."""
+        if self._row is not None:
+            self._priorities, self._row = self._row.known(), None
         priorities = self._priorities
         if step and self._steps:
-            self._after(self._steps[-1], enabled)
+            touched = self._note(self._steps[-1], self._chosen in enabled)
+            priorities.pop(self._chosen, None)
+            if not touched:
+                priorities.clear()
+            for other in list(priorities):
+                expected = self._expected_of(other)
+                for resource, write in touched:
+                    if resource in expected and (write or expected[resource]):
+                        break
+                else:
+                    if expected:
+                        continue
+                del priorities[other]
         best, highest = 0, -1.0
         for index, name in enumerate(enabled):
             priority = priorities.get(name)
@@ -79,41 +100,86 @@ class POS:
         self._chosen = enabled[best]
         return best
 
-    def _after(self, step: tuple[object, ...], enabled: tuple[str, ...]) -> None:
-        """Let the steps that conflict with the one just made draw again."""
+    def _pick_kept(self, names: Sequence[str], place: int, changes: Sequence[Change]) -> int:
+        """Pick as `choose` does from the list that the scheduler keeps."""
+        row, draw = self._row, self._draw
+        if row is None:
+            row = self._row = PriorityRow(self._priorities, names, changes)
+            self._touchers, self._unknown = {}, set()
+            for name in self._next:
+                self._expect(name)
+        else:
+            row.follow(changes)
+        if self._steps:
+            goes_on = (place >= 0 and names[place] == self._chosen) or self._chosen in names
+            raced = self._raced(self._note(self._steps[-1], goes_on))
+            if not row.is_drawn:
+                row.forget(raced)
+            elif raced is None:
+                row.draw_all(place, draw)
+            else:
+                row.draw_again(raced, place, draw)
+        if not row.is_drawn:
+            for name in names:
+                if name not in self._next:
+                    self._expect(name)
+            row.draw_missing(place, draw)
+        best = row.best(place)
+        self._chosen = names[best]
+        return choice_of(best, place)
+
+    def _note(self, step: tuple[object, ...], goes_on: bool) -> _Footprint:
+        """Remember what the step just made has touched, and give it."""
         touched: _Footprint = step[3]  # type: ignore[assignment]
-        name, made, priorities = self._chosen, self._made, self._priorities
+        name, made = self._chosen, self._made
         number = made.get(name, 0)
         made[name] = number + 1
         if len(self._footprints) < _MOST_FOOTPRINTS:
             self._footprints[name, number] = touched
-        self._next.pop(name, None)
+        before = self._next.pop(name, None)
+        if self._row is not None:
+            for resource in before or ():
+                del self._touchers[resource][name]
+            self._unknown.discard(name)
         self._parked.pop(name, None)
-        if name not in enabled:
+        if not goes_on:
             self._parked[name] = tuple(access for access in touched if access[0][0] in _WAITED_FOR)
-        del priorities[name]
-        if not touched:
-            priorities.clear()
-            return
-        for other in list(priorities):
-            expected = self._next.get(other)
-            if expected is None:
-                last_time = self._footprints.get((other, made.get(other, 0)), ())
-                expected = self._next[other] = {}
-                for resource, write in self._parked.get(other, ()) + last_time:
-                    expected[resource] = write or expected.get(resource, False)
+        return touched
+
+    def _expected_of(self, name: str) -> dict[Resource, bool]:
+        """Give what the next step of a task probably touches, and whether it writes it; nothing: that is not known."""
+        expected = self._next.get(name)
+        if expected is None:
+            expected = self._next[name] = {}
+            last_time = self._footprints.get((name, self._made.get(name, 0)), ())
+            for resource, write in self._parked.get(name, ()) + last_time:
+                expected[resource] = write or expected.get(resource, False)
+        return expected
+
+    def _expect(self, name: str) -> None:
+        """Note a task under what its next step probably touches."""
+        expected = self._expected_of(name)
+        if not expected:
+            self._unknown.add(name)
+        for resource, write in expected.items():
+            self._touchers.setdefault(resource, {})[name] = write
+
+    def _raced(self, touched: _Footprint) -> set[str] | None:
+        """Give the tasks whose next steps conflict with the step just made, and its own; None: all do."""
+        raced: set[str] | None = None
+        if touched:
+            raced = {self._chosen}
+            raced.update(self._unknown)
             for resource, write in touched:
-                if resource in expected and (write or expected[resource]):
-                    break
-            else:
-                if expected:
-                    continue
-            del priorities[other]
+                if others := self._touchers.get(resource):
+                    raced.update(others if write else [other for other in others if others[other]])
+        self._expect(self._chosen)
+        return raced
 
     def finish(self, steps: int) -> None:
         """Remember the last footprint; how many steps there were does not matter."""
         if steps and self._steps:
-            self._after(self._steps[-1], ())
+            self._note(self._steps[-1], goes_on=False)
 
     def sample(self) -> POS:
         """Give the same with nothing seen yet."""

@@ -17,9 +17,11 @@ policy is a random walk and not uniform; one policy for several runs measures in
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 from random import Random
 
+from toolrt.sim.policies._kept import Change, RunningSums, choice_of
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
@@ -57,10 +59,13 @@ class URW:
         self._made: dict[str, int] = {}
         self._left: dict[str, int] = {}
         self._weights: dict[str, int] = {}
+        # The weights beside the scheduler's list, and how much of its log they follow; None: they are not kept now.
+        self._sums: RunningSums | None = None
+        self._followed = 0
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick in proportion to what is left."""
-        weights = self._weights
+        weights, self._sums = self._weights, None
         best = 0
         try:
             # One call for all tasks that can run: there may be hundreds.
@@ -79,7 +84,47 @@ class URW:
         weights[chosen] = left if left > 1 else 1
         return best
 
-    def _meet(self, enabled: tuple[str, ...]) -> None:
+    def _pick_kept(self, names: Sequence[str], place: int, changes: Sequence[Change]) -> int:
+        """Pick as `choose` does from the list that the scheduler keeps."""
+        sums = self._sums
+        if sums is None or self._followed != len(changes):
+            sums = self._follow(names, changes)
+        at = 0
+        if len(names) > 1:
+            if self._known:
+                at = sums.drawn(self._draw(), place)
+            else:
+                choice = int(self._draw() * len(names))
+                at = choice if choice > place else choice - 1 if choice else place
+        chosen = names[at]
+        self._made[chosen] += 1
+        self._left[chosen] = left = self._left[chosen] - 1
+        weight = left if left > 1 else 1
+        if less := self._weights[chosen] - weight:
+            self._weights[chosen] = weight
+            sums.add(at, -less)
+        return choice_of(at, place)
+
+    def _follow(self, names: Sequence[str], changes: Sequence[Change]) -> RunningSums:
+        """Give the weights beside `names`, after all `changes`."""
+        sums, weights, followed = self._sums, self._weights, self._followed
+        self._followed = len(changes)
+        if sums is not None:
+            for at, name in changes[followed:]:
+                if name is None:
+                    sums.remove(at)
+                elif name in weights:
+                    sums.insert(at, weights[name])
+                else:
+                    break
+            else:
+                return sums
+        # The weight of a parent changes with each new child.
+        self._meet(names)
+        self._sums = sums = RunningSums([weights[name] for name in names])
+        return sums
+
+    def _meet(self, enabled: Sequence[str]) -> None:
         """Weigh the tasks that were not seen before."""
         made, left, weights = self._made, self._left, self._weights
         for name in enabled:
