@@ -3,7 +3,8 @@
 Rules.  A call is known by its batch's id and its `call_index`.  Its time is divided into spans that touch: it waits for
 its lane, for the tickets of earlier calls, for an approval, for a free place below the limit; it runs; it ends, where
 its result was fixed before it could be left; its result is kept until those before it have been read.  What is
-missing or odd in a trace from elsewhere is left out, never guessed.
+missing or odd in a trace from elsewhere is left out, never guessed.  Words and conflicts of claims are those of
+`toolrt.model.Claim`, which this room does not import: it draws traces alone.
 
 Limits.  Who waits for whom follows from the claims within one batch; a wait for another batch's calls has no name.
 """
@@ -213,9 +214,9 @@ class _Claims:
     def __init__(self) -> None:
         # By mode ("read" or not) and resource: who claims just that, who claims it with all below it, and who claims it
         # or something below it.
-        self._exactly: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
-        self._with_all_below: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
-        self._at_or_below: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+        self._exactly: dict[tuple[bool, tuple[str | int, ...]], list[int]] = {}
+        self._with_all_below: dict[tuple[bool, tuple[str | int, ...]], list[int]] = {}
+        self._at_or_below: dict[tuple[bool, tuple[str | int, ...]], list[int]] = {}
 
     def add(self, call: DrawnCall) -> None:
         for reads, parts, subtree in _readable(call.claims):
@@ -235,12 +236,11 @@ class _Claims:
         return found
 
 
-def _readable(claims: list[Any]) -> Iterable[tuple[bool, tuple[str, ...], bool]]:
+def _readable(claims: list[Any]) -> Iterable[tuple[bool, tuple[str | int, ...], bool]]:
     """Give each claim that is one: whether it only reads, its resource, and whether it means all below it."""
-    for claim in claims:
-        match claim:
-            case [str() as mode, [*parts], bool() as subtree]:
-                yield mode == "read", tuple(map(repr, parts)), subtree
+    for claim in map(_claim, claims):
+        if claim is not None and claim.slots is None:
+            yield claim.mode == "read", claim.parts, claim.subtree
 
 
 def _find_waits(batch: DrawnBatch) -> None:
@@ -313,3 +313,69 @@ def _spans(call: DrawnCall, batch: DrawnBatch, last: int, full: list[tuple[int, 
 def _first(*events: int | None) -> int:
     """Give the first that is known."""
     return next(event for event in events if event is not None)
+
+
+# ---------------------------------------------------------------------- claims
+
+#: So many claims of one call are shown and searched.
+MOST_CLAIMS = 40
+
+
+@attrs.frozen
+class DrawnClaim:
+    """One claim of a call."""
+
+    #: "read" or "write".
+    mode: str
+    #: The path of the resource.
+    parts: tuple[str | int, ...]
+    #: Whether everything below the resource is meant too.
+    subtree: bool
+    #: Of how many places the call takes one; None: it takes the resource as such.
+    slots: int | None = None
+
+    def conflicts_with(self, other: DrawnClaim) -> bool:
+        """Whether two calls with these claims must not overlap."""
+        places = (self.slots is not None) + (other.slots is not None)
+        if places == 2 or (places == 0 and self.mode == other.mode == "read"):
+            return False
+        short, long = sorted((self, other), key=lambda claim: len(claim.parts))
+        if short.parts == long.parts:
+            return True
+        return short.subtree and long.parts[: len(short.parts)] == short.parts
+
+    def __str__(self) -> str:
+        if not self.parts:
+            return f"{self.mode} {'everything' if self.subtree else 'the root'}"
+        places = "" if self.slots is None else f" (one of {self.slots:,})"
+        return f"{self.mode} {'/'.join(map(str, self.parts))}{'/**' if self.subtree else ''}{places}"
+
+
+def claims_of(call: DrawnCall) -> list[DrawnClaim | None]:
+    """Give the claims of a call, the first `MOST_CLAIMS`; None in place of one that is odd."""
+    return [_claim(claim) for claim in call.claims[:MOST_CLAIMS]]
+
+
+def claims_told(call: DrawnCall) -> list[str]:
+    """Give the claims of a call in words: "write counter/x"."""
+    return ["?" if claim is None else one_line(str(claim), 120) for claim in claims_of(call)]
+
+
+def held_back(mine: list[DrawnClaim | None], theirs: list[DrawnClaim | None]) -> tuple[int, int] | None:
+    """Give the places of the first two claims that conflict; None when no two do."""
+    for place, one in enumerate(mine):
+        for other_place, other in enumerate(theirs):
+            if one is not None and other is not None and one.conflicts_with(other):
+                return place, other_place
+    return None
+
+
+def _claim(claim: Any) -> DrawnClaim | None:
+    match claim:
+        case [("read" | "write") as mode, [*parts], bool() as subtree, *rest] if all(
+            isinstance(part, str | int) for part in parts
+        ):
+            match rest:
+                case [] | [int()]:
+                    return DrawnClaim(mode, tuple(parts), subtree, *rest)
+    return None

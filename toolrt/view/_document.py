@@ -14,8 +14,7 @@ from typing import Any
 
 from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
-from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
-from toolrt.view._claims import MOST_CLAIMS, claims_of, claims_told, held_back
+from toolrt.view._calls import MOST_CLAIMS, PHASES, DrawnBatch, DrawnCall, batches_of, claims_of, claims_told, held_back
 from toolrt.view._columns import column_of, columns_of, done_in, names_in, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._words import told

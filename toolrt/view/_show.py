@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
-from toolrt.view._bar import bar_of
-from toolrt.view._page import gallery_of, page_of, play_of
+from toolrt.view._page import bar_of, gallery_of, page_of, play_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 

@@ -3,12 +3,16 @@
 Rules.  The page is made of traces alone, like every page.  It describes a step by what the step touched and, where the
 trace has details, by what it read and wrote.  This module writes no HTML.
 
+With `axes` there is an execution for each combination of positions.  Pictures of calls then have one scale, so that a
+reader sees what became longer.
+
 Limits.  A page has at most 2,000 schedules and 200,000 steps; more are refused, not cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from toolrt._plain import counted
@@ -16,13 +20,14 @@ from toolrt.errors import DefinitionRefused
 from toolrt.trace import Step, Trace, plain, stable_text
 from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text
 from toolrt.view._page import positions_page, slider_of
-from toolrt.view._positions import positions_of
 from toolrt.view._short import one_line, short_text
 from toolrt.view._show import Page
 from toolrt.view._source import HasTrace, trace_of
+from toolrt.view._svg import timelines
 
 _MOST_SCHEDULES = 2_000
 _MOST_STEPS = 200_000
+_MOST_POSITIONS = 200
 
 
 def slider(
@@ -72,7 +77,7 @@ def slider(
     given = list(source)
     traces = [trace_of(one, "slider(source)") for one in given]
     if axes is not None:
-        document = positions_of(given, traces, axes, title)
+        document = _positions(given, traces, axes, title)
         return Page(lambda: positions_page(document, title), title, counted(len(traces), "position"))
     if not 1 <= len(traces) <= _MOST_SCHEDULES:
         raise DefinitionRefused("slider(source)", f"1 to {_MOST_SCHEDULES:,} executions", f"{len(traces):,} of them")
@@ -174,3 +179,45 @@ def _known(step: Step, values: Values) -> list[tuple[Sequence[Any], str]]:
 
 def _name(resource: Sequence[Any]) -> str:
     return one_line(resource_text(tuple(resource)), 80)
+
+
+def _positions(
+    given: Sequence[Any], traces: Sequence[Trace], axes: Mapping[str, Sequence[object]], title: str
+) -> dict[str, Any]:
+    """Give what the page shows.
+
+    Raises:
+        DefinitionRefused: `axes` are none, or there are not as many executions as combinations, or more than 200.
+    """
+    if not isinstance(axes, Mapping) or not axes or not all(len(places) for places in axes.values()):
+        raise DefinitionRefused("slider(axes)", "names, each with one position or more", axes)
+    wanted = prod(len(places) for places in axes.values())
+    if len(traces) != wanted or wanted > _MOST_POSITIONS:
+        expected = f"an execution for each of {wanted:,} positions, at most {_MOST_POSITIONS}"
+        raise DefinitionRefused("slider(source, axes)", expected, f"{len(traces):,} of them")
+    runs = [
+        {"picture": picture, "values": [[one_line(str(name), 60), *_shown(value)] for name, value in _entries(one)]}
+        for one, picture in zip(given, timelines(traces, title), strict=True)
+    ]
+    named = [[one_line(str(name), 60), [_label(place) for place in places]] for name, places in axes.items()]
+    return {"axes": named, "runs": runs}
+
+
+def _entries(one: Any) -> list[tuple[object, object]]:
+    """What came of an execution: the entries of its value, or how it ended."""
+    execution = getattr(one, "execution", one)
+    value = getattr(execution, "value", None)
+    if getattr(execution, "error", None) is None and isinstance(value, Mapping):
+        return list(value.items())
+    return [("it ends in", getattr(execution, "outcome", "not known how"))]
+
+
+def _shown(value: object) -> tuple[str, float | None]:
+    """A value as text, and as a number if it is one: only these have a bar."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:.6g}", float(value)
+    return one_line(value if isinstance(value, str) else stable_text(value), 120), None
+
+
+def _label(place: object) -> str:
+    return one_line(getattr(place, "__name__", None) or str(place), 60)
