@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanation" / "mutation.md"
 KEPT = ROOT / "docs" / "explanation" / "mutation.json"
 REASONS = ROOT / "tests" / "mutation" / "equivalent.json"
-ROWS = ROOT / "toolrt" / "testing" / "known_rows.json"
+ROWS = ROOT / "tests" / "known_rows.json"
 #: After so many examples it is noted how many pairs of rows were reached.
 STOPS = (25, 100, 1_000, 10_000)
 BY_MACHINE = ROOT / "docs" / "explanation" / "mutation-by-machine.json"
@@ -175,10 +175,10 @@ def measure(name: str, examples: int, seeds: int) -> None:
 def measure_rows(examples: int, seeds: int) -> None:
     """Note which rows of conflicting calls meet in random examples, and after how many how many have."""
     sys.path.insert(0, str(ROOT))
+    from tests._rows import RowWatch
     from toolrt import sim
     from toolrt.testing import shipped_examples
     from toolrt.testing._mutation_score import Example, drawn
-    from toolrt.testing._rows import RowWatch
 
     every: dict[str, dict[str, int]] = {}
     reached: dict[str, list[int]] = {}

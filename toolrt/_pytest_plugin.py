@@ -95,11 +95,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIRECTORY",
         help="keep schedules that failed here, and try them first; by default Hypothesis' database",
     )
-    group.addoption(
-        "--mix-rows",
-        action="store_true",
-        help="say at the end which rows of two conflicting calls met in the mixes of property tests, and which did not",
-    )
     parser.addini("explore_order", "order of explored tests, any or trio, where --explore-order gives none", default="")
     parser.addini("explore_database", "directory that keeps schedules that failed, from the root directory", default="")
 
@@ -131,10 +126,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
         checked_number(config.getoption("explore"))
         config.pluginmanager.register(Unedited(config, changed), "toolrt.explore")
-    if config.getoption("mix_rows"):
-        from toolrt.testing._rows import SaysRows
-
-        config.pluginmanager.register(SaysRows(config), "toolrt.rows")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

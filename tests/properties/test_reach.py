@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests._rows import RowWatch, known_pairs
 from toolrt import sim
 from toolrt.order import _states
 from toolrt.testing import Mix, shipped_examples
 from toolrt.testing._mutation_score import drawn
-from toolrt.testing._rows import RowWatch, known_pairs
 
 #: The examples of the sample: as many as the law tests draw in three runs.
 EXAMPLES = 1_000

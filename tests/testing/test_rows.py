@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from tests._rows import RowWatch, known_pairs, verdict
 from tests.testing.conftest import Inner, ended
 from toolrt import sim
 from toolrt.invariants.script import AddCells, Pause
 from toolrt.order import CallRecord, CallState
 from toolrt.testing import Mix, Scripted
-from toolrt.testing._rows import RowWatch, known_pairs, verdict
 
 SUITE = """
 from hypothesis import given, settings
@@ -84,18 +87,15 @@ def test_verdict_names_what_was_not_reached() -> None:
 
 
 @pytest.mark.seldom
-def test_pytest_says_what_was_reached(inner: Inner) -> None:
+def test_pytest_says_what_was_reached(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with one process and with two: what the workers reached is added."""
-    asked = "--mix-rows"
+    root = str(Path(__file__).parents[2])
+    monkeypatch.setenv("PYTHONPATH", root, prepend=os.pathsep)
+    asked = ("-p", "tests._rows")
     # In a process of its own, too: Hypothesis draws constants of the modules that a process has imported.
-    alone = ended(inner(SUITE, asked, fresh=True), 0, "rows of mixes", "rows x rows reached: ")
-    shared = ended(inner(SUITE, asked, "-p", "xdist", "-n", "2", fresh=True), 0, "rows of mixes")
+    alone = ended(inner(SUITE, *asked, fresh=True), 0, "rows of mixes", "rows x rows reached: ")
+    shared = ended(inner(SUITE, *asked, "-p", "xdist", "-n", "2", fresh=True), 0, "rows of mixes")
     said = [[line for line in text.splitlines() if line.startswith("rows x rows")] for text in (alone, shared)]
     assert said[0] == said[1]
     # Of the 40 some have another batch beside them; one that is cut before its first call comes goes through no row.
     assert said[0][0].endswith("by 51 batches")
-
-
-def test_pytest_says_nothing_unasked(inner: Inner) -> None:
-    """Without the option nothing is watched."""
-    assert "rows of mixes" not in ended(inner(SUITE), 0)

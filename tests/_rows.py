@@ -158,8 +158,13 @@ class _Log:
                         last[index] = row
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch the run: this module is a plugin of pytest, ``-p tests._rows``."""
+    config.pluginmanager.register(SaysRows(config), "toolrt.rows")
+
+
 class SaysRows:
-    """The plugin of ``--mix-rows``: watches the whole run, also in the workers of xdist, and says what was reached."""
+    """Watches the whole run, also in the workers of xdist, and says what was reached."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
