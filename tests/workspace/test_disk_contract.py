@@ -31,18 +31,6 @@ def test_disk_is_a_disk(tree):
     assert isinstance(tree.disk, Disk)
 
 
-async def test_read_returns_the_content(tree):
-    """Bytes come back as they are."""
-    tree.put("a", b"\x00\xff\r\n")
-    assert (await tree.disk.read(("a",), LIMIT)).content == b"\x00\xff\r\n"
-
-
-async def test_read_takes_a_file_of_exactly_the_limit(tree):
-    """The limit itself is still read."""
-    tree.put("a", b"x" * LIMIT)
-    assert len((await tree.disk.read(("a",), LIMIT)).content) == LIMIT
-
-
 async def test_read_refuses_more_than_the_limit_with_the_size(tree):
     """One byte more is refused, and says so."""
     tree.put("a", b"x" * (LIMIT + 1))
@@ -109,19 +97,6 @@ async def test_error_text_shows_no_path_above_the_root(tree, entry):
     assert tree.root not in str(caught.value)
 
 
-async def test_replace_makes_a_file(tree):
-    """A missing file is made."""
-    await tree.disk.revise(("a",), LIMIT, lambda _: b"new")
-    assert tree.workspace.snapshot() == {"a": b"new"}
-
-
-async def test_replace_replaces_the_whole_file(tree):
-    """Nothing of a longer content stays, and no temporary file."""
-    tree.put("d/a", "a longer content")
-    await tree.disk.revise(("d", "a"), LIMIT, lambda _: b"new")
-    assert tree.workspace.snapshot() == {"d/a": b"new"}
-
-
 async def test_replace_changes_time_or_number(tree):
     """Another content shows in a look, even within one time step of the file system."""
     tree.put("a", "old")
@@ -139,16 +114,6 @@ async def test_replace_keeps_the_mode(tree, mode_of, mode):
     assert mode_of(tree, "a") == mode
 
 
-async def test_replace_keeps_a_file_with_several_names_one_file(tree):
-    """All names of a file show the new content, and are still names of one file."""
-    tree.put("a", "a longer content")
-    tree.put("d/b", HardLink("a"))
-    await tree.disk.revise(("d", "b"), LIMIT, lambda _: b"new")
-    first, second = (tree.disk.lstat(f"{tree.root}/{name}") for name in ("a", "d/b"))
-    assert tree.workspace.snapshot() == {"a": b"new", "d/b": b"new"}
-    assert (first.inode, first.links) == (second.inode, 2)
-
-
 async def test_replace_takes_a_name_of_the_longest_length(tree):
     """A temporary file beside a 255-byte name needs no longer one."""
     name = "x" * 255
@@ -164,13 +129,6 @@ async def test_replace_cancelled_before_it_begins_changes_nothing(tree):
         await tree.disk.revise(("a",), LIMIT, lambda _: b"new")
     assert scope.cancelled_caught
     assert tree.workspace.snapshot() == {"a": b"old"}
-
-
-async def test_make_dirs_makes_what_is_missing(tree):
-    """Directories that are there are kept."""
-    tree.put("d/a", "old")
-    await tree.disk.make_dirs(("d", "e", "f"))
-    assert tree.workspace.snapshot() == {"d/a": b"old", "d/e/f/": ""}
 
 
 async def test_make_dirs_of_the_root_does_nothing(tree):
@@ -258,12 +216,6 @@ def test_folds_says_exact_where_case_counts(tree):
     assert tree.disk.folds(f"{tree.root}/empty") == EXACT
 
 
-def test_peek_reads_at_once(tree):
-    """A tree at rest is compared without a task."""
-    tree.put("a", b"\xff")
-    assert tree.disk.peek(("a",)) == b"\xff"
-
-
 def test_snapshot_shows_everything(tree):
     """Files, links, empty directories and special files are all compared."""
     plant(tree)
@@ -286,13 +238,6 @@ def test_snapshot_of_a_large_file_is_its_digest(tree):
     found = tree.workspace.snapshot()
     assert str(found["a"]).startswith("sha256:")
     assert found["b"] == b"x" * (1024 * 1024)
-
-
-async def test_make_link_makes_a_link_as_it_is_told(tree):
-    """It need not lead anywhere."""
-    tree.put("d", Directory())
-    await tree.disk.make_link(("d", "l"), "../nowhere")
-    assert tree.workspace.snapshot() == {"d/l": "-> ../nowhere"}
 
 
 @pytest.mark.parametrize(

@@ -133,40 +133,71 @@ def test_what_is_no_patch_is_refused(lines, expected):
 # What is made
 
 
-def test_hunk_changes_its_lines():
-    """Everything around them stays."""
-    assert apply("1\n2\n3\n", "@@ -1,3 +1,3 @@", " 1", "-2", "+x", " 3") == "1\nx\n3\n"
+END = "\\ No newline at end of file"
 
 
-def test_hunk_that_has_drifted_is_found():
-    """At exactly one place; the hunks after it are expected as far away."""
-    assert apply("0\n1\n2\n", "@@ -1,2 +1,2 @@", " 1", "-2", "+x") == "0\n1\nx\n"
-    text = "0\n1\na\na\na\n"
-    assert apply(text, "@@ -1 +1 @@", "-1", "+x", "@@ -3 +3 @@", "-a", "+y") == "0\nx\na\ny\na\n"
+@pytest.mark.parametrize(
+    ("text", "hunks", "made"),
+    [
+        ("1\n2\n3\n", ["@@ -1,3 +1,3 @@", " 1", "-2", "+x", " 3"], "1\nx\n3\n"),
+        ("1\n\n3\n", ["@@ -1,3 +1,3 @@", " 1", "", "-3", "+x"], "1\n\nx\n"),  # many strip spaces at line ends
+        ("\ufeff1\n2\n", ["@@ -1,2 +1,2 @@", "-1", "+x", " 2"], "\ufeffx\n2\n"),  # models leave the mark away
+        # A hunk that has drifted is found at exactly one place; those after it are expected as far away.
+        ("0\n1\n2\n", ["@@ -1,2 +1,2 @@", " 1", "-2", "+x"], "0\n1\nx\n"),
+        ("0\n1\na\na\na\n", ["@@ -1 +1 @@", "-1", "+x", "@@ -3 +3 @@", "-a", "+y"], "0\nx\na\ny\na\n"),
+        ("a\nb\na\n", ["@@ -3 +3 @@", "-a", "+x"], "a\nb\nx\n"),  # where its line is right, no other place matters
+        # Hunks may come in any order, and show the same context: each is about the text as it was.
+        ("a\nb\n", ["@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+y"], "y\nx\n"),
+        ("a\nb\n", ["@@", "-b", "+x", "@@", "-a", "+y"], "y\nx\n"),
+        ("a\nb\nc\n", ["@@", " a", "-b", "+x", " c", "@@", " b", "-c", "+y"], "a\nx\ny\n"),
+        # Without an old line nothing but its line says where it belongs; in an empty file nothing need.
+        ("a\nb\n", ["@@ -1,0 +2 @@", "+x"], "a\nx\nb\n"),
+        ("a\nb", ["@@ -2,0 +3,1 @@", "+x"], "a\nb\nx"),
+        ("a\n\n", ["@@ -1 +0,0 @@", "-a", "@@ -2,0 +2 @@", "+x"], "\nx\n"),
+        ("", ["@@ -0,0 +1 @@", "+x"], "x\n"),
+        ("", ["@@", "+x"], "x\n"),
+        # Line ends are the file's, unless the patch says otherwise: lines are compared with their ends first.
+        ("1\r\n2\r\n", ["@@ -1,2 +1,3 @@", " 1", "-2", "+x", "+y"], "1\r\nx\r\ny\r\n"),
+        ("1\n2\n", ["@@ -1,2 +1,2 @@\r", " 1\r", "-2\r", "+x\r"], "1\nx\n"),
+        ("1\r\n2\n", ["@@ -1 +1 @@", "-1\r", "+1"], "1\n2\n"),
+        # Each new line takes the end of the one it replaces, else of the one before.
+        ("1\r2\r\n3\n", ["@@ -1,3 +1,4 @@", "-1", "-2", "-3", "+a", "+b", "+c", "+d"], "a\rb\r\nc\nd\n"),
+        ("1\r2\r\n3\n", ["@@ -1,3 +1,4 @@", " 1", "+x", " 2", " 3"], "1\rx\r2\r\n3\n"),
+        # The last line's end stays as it was, whether the patch says so or not, and changes where it says so.
+        ("1\n2", ["@@ -1,2 +1,2 @@", " 1", "-2", END, "+x", END], "1\nx"),
+        ("1\n2", ["@@ -1,2 +1,2 @@", " 1", "-2", "+x"], "1\nx"),
+        ("1\n2", ["@@ -2 +2,2 @@", " 2", "+x"], "1\n2\nx"),
+        ("1\r\n2", ["@@ -2 +2,2 @@", "-2", "+x", "+y"], "1\r\nx\r\ny"),
+        ("2", ["@@ -1 +1 @@", "-2", END, "+2"], "2\n"),
+        ("2\n", ["@@ -1 +1 @@", "-2", "+2", END], "2"),
+        ("1\r\n2", ["@@ -1,2 +1,2 @@", " 1", "-2", END, "+2"], "1\r\n2\r\n"),
+        ("1\r\n2\r\n", ["@@ -1,2 +1,2 @@", " 1", "-2", "+2", END], "1\r\n2"),
+    ],
+)
+def test_hunks_make(text, hunks, made):
+    """Their lines are changed, and everything around them stays."""
+    assert apply(text, *hunks) == made
 
 
-def test_hunk_with_several_places_is_refused():
-    """None of them is guessed."""
-    problem = refusal("a\nb\na\n", "@@ -2 +2 @@", "-a", "+x")
-    assert problem.got == "several others (lines 1, 3)"
+NOT_EMPTY = "none, and the file is not empty"
 
 
-def test_hunk_at_its_line_needs_no_other_place():
-    """Where its line is right, the same lines elsewhere do not matter."""
-    assert apply("a\nb\na\n", "@@ -3 +3 @@", "-a", "+x") == "a\nb\nx\n"
-
-
-def test_hunks_may_come_in_any_order():
-    """Each belongs where its lines are, and no line is changed by two."""
-    assert apply("a\nb\n", "@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+y") == "y\nx\n"
-    assert apply("a\nb\n", "@@", "-b", "+x", "@@", "-a", "+y") == "y\nx\n"
-    assert refusal("a\nb\n", "@@", "-b", "+x", "@@", " a", "-b", "+y").got == "line 2 in two hunks"
-
-
-def test_hunks_may_show_the_same_context():
-    """Each is about the text as it was; but which of two insertions at one place comes first, neither says."""
-    assert apply("a\nb\nc\n", "@@", " a", "-b", "+x", " c", "@@", " b", "-c", "+y") == "a\nx\ny\n"
-    assert refusal("a\nb\n", "@@", " a", "+x", " b", "@@", " a", "+y", " b").got == "line 2 in two hunks"
+@pytest.mark.parametrize(
+    ("text", "hunks", "got"),
+    [
+        ("a\nb\na\n", ["@@ -2 +2 @@", "-a", "+x"], "several others (lines 1, 3)"),  # none of them is guessed
+        ("a\nb\n", ["@@", "-b", "+x", "@@", " a", "-b", "+y"], "line 2 in two hunks"),
+        # Which of two insertions at one place comes first, neither says.
+        ("a\nb\n", ["@@", " a", "+x", " b", "@@", " a", "+y", " b"], "line 2 in two hunks"),
+        *[("a\nb\n", [f"@@ {at} @@", "+x"], NOT_EMPTY) for at in ("-1,0 +1", "-0,0 +1", "-3,0 +4", "-1,0 +2,2")],
+        ("a\nb\n", ["@@", "+x"], NOT_EMPTY),
+        ("a\nb\n", ["@@ -1 +1 @@", "-b", "+c", "@@ -1,0 +2 @@", "+x"], NOT_EMPTY),
+        ("1\n2\n", ["@@ -1 +1 @@", "-1", "+x", END], "0 places"),  # it would join two lines
+    ],
+)
+def test_hunks_are_refused(text, hunks, got):
+    """Where what they say can be meant in no way, or in two."""
+    assert refusal(text, *hunks).got == got
 
 
 def test_hunk_of_no_place_says_what_is_near():
@@ -174,68 +205,6 @@ def test_hunk_of_no_place_says_what_is_near():
     problem = refusal("def a():\n    return 1\n", "@@ -1,2 +1,2 @@", " def a():", "-    return 2", "+    return 3")
     assert problem.expected == "the lines of hunk 1 (patch line 3) in the file"
     assert "line 2 is: return 1" in problem.remedy
-
-
-def test_hunk_without_an_old_line_needs_its_right_line():
-    """Nothing else confirms where it belongs; in an empty file nothing need."""
-    assert apply("a\nb\n", "@@ -1,0 +2 @@", "+x") == "a\nx\nb\n"
-    assert apply("a\nb", "@@ -2,0 +3,1 @@", "+x") == "a\nb\nx"
-    for header in ("@@ -1,0 +1 @@", "@@ -0,0 +1 @@", "@@ -3,0 +4 @@", "@@ -1,0 +2,2 @@", "@@"):
-        assert refusal("a\nb\n", header, "+x").got == "none, and the file is not empty"
-    assert apply("a\n\n", "@@ -1 +0,0 @@", "-a", "@@ -2,0 +2 @@", "+x") == "\nx\n"
-    drifted = ["@@ -1 +1 @@", "-b", "+c", "@@ -1,0 +2 @@", "+x"]
-    assert refusal("a\nb\n", *drifted).got == "none, and the file is not empty"
-    assert apply("", "@@ -0,0 +1 @@", "+x") == apply("", "@@", "+x") == "x\n"
-
-
-def test_missing_space_of_an_empty_line_is_no_matter():
-    """Many strip spaces at line ends."""
-    assert apply("1\n\n3\n", "@@ -1,3 +1,3 @@", " 1", "", "-3", "+x") == "1\n\nx\n"
-
-
-def test_line_ends_are_the_files():
-    """A patch with LF changes a file with CRLF, and what is new has CRLF too."""
-    assert apply("1\r\n2\r\n", "@@ -1,2 +1,3 @@", " 1", "-2", "+x", "+y") == "1\r\nx\r\ny\r\n"
-    assert apply("1\n2\n", "@@ -1,2 +1,2 @@\r", " 1\r", "-2\r", "+x\r") == "1\nx\n"
-
-
-def test_line_ends_change_where_the_patch_says_so():
-    """Lines are compared with their ends first."""
-    assert apply("1\r\n2\n", "@@ -1 +1 @@", "-1\r", "+1") == "1\n2\n"
-
-
-def test_mixed_line_ends_stay():
-    """Each new line takes the end of the one it replaces, else of the one before."""
-    assert apply("1\r2\r\n3\n", "@@ -1,3 +1,4 @@", "-1", "-2", "-3", "+a", "+b", "+c", "+d") == "a\rb\r\nc\nd\n"
-    assert apply("1\r2\r\n3\n", "@@ -1,3 +1,4 @@", " 1", "+x", " 2", " 3") == "1\rx\r2\r\n3\n"
-
-
-def test_last_newline_stays_as_it_was():
-    """Whether the patch says so or not."""
-    marker = "\\ No newline at end of file"
-    assert apply("1\n2", "@@ -1,2 +1,2 @@", " 1", "-2", marker, "+x", marker) == "1\nx"
-    assert apply("1\n2", "@@ -1,2 +1,2 @@", " 1", "-2", "+x") == "1\nx"
-    assert apply("1\n2", "@@ -2 +2,2 @@", " 2", "+x") == "1\n2\nx"
-    assert apply("1\r\n2", "@@ -2 +2,2 @@", "-2", "+x", "+y") == "1\r\nx\r\ny"
-
-
-def test_last_newline_changes_where_the_patch_says_so():
-    """Both ways, also where line ends differ."""
-    marker = "\\ No newline at end of file"
-    assert apply("2", "@@ -1 +1 @@", "-2", marker, "+2") == "2\n"
-    assert apply("2\n", "@@ -1 +1 @@", "-2", "+2", marker) == "2"
-    assert apply("1\r\n2", "@@ -1,2 +1,2 @@", " 1", "-2", marker, "+2") == "1\r\n2\r\n"
-    assert apply("1\r\n2\r\n", "@@ -1,2 +1,2 @@", " 1", "-2", "+2", marker) == "1\r\n2"
-
-
-def test_line_without_an_end_is_the_last():
-    """A marker in the middle of the file would join two lines."""
-    assert refusal("1\n2\n", "@@ -1 +1 @@", "-1", "+x", "\\ No newline at end of file").got == "0 places"
-
-
-def test_byte_order_mark_stays():
-    """Models leave it away."""
-    assert apply("\ufeff1\n2\n", "@@ -1,2 +1,2 @@", "-1", "+x", " 2") == "\ufeffx\n2\n"
 
 
 def test_search_takes_linear_time():
