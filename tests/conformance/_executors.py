@@ -1,11 +1,15 @@
-"""Executors of tool calls: a serial one, the runtime, and ten that are wrong on purpose."""
+"""Executors of tool calls: a serial one, the runtime, and those that are wrong on purpose."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest import mock
+
+import trio
 
 import toolrt
 from toolrt import Claim, Mode, Registry, Runtime, aio
+from toolrt.store import MemoryRecords
 
 Answers = list[tuple[str, Any, bool]]
 
@@ -20,7 +24,13 @@ async def answer(tools: Any, call: Any) -> tuple[str, Any, bool]:
 
 
 class Serial:
-    """One call at a time."""
+    """One call at a time; what it cannot be asked is a journal, a rate and a deadline."""
+
+    keeps = ("limit", "slots")
+
+    async def execute_within(self, bounds: Any, tools: Any, calls: Any) -> Answers:
+        """One at a time is within any limit."""
+        return await self.execute(tools, calls)
 
     async def execute(self, tools: Any, calls: Any) -> Answers:
         """Run them in turn."""
@@ -42,14 +52,71 @@ class Toolrt:
 
     async def execute(self, tools: Any, calls: Any) -> Answers:
         """Give each tool its claims."""
-        runtime = Runtime(Registry([_of_toolrt(tool) for tool in tools]))
-        done = await aio.run(runtime, calls)
-        return [
-            (result.call_id, result.content if result.ok else result.error, not result.ok) for result in done.results
-        ]
+        return _answers(await aio.run(Runtime(Registry([_of_toolrt(tool) for tool in tools])), calls))
+
+    async def execute_durably(self, disk: Any, tools: Any, calls: Any) -> Answers:
+        """The same with a journal; a later process goes on."""
+        journal = toolrt.Journal(TwinRecords(disk))
+        runtime = Runtime(Registry([_of_toolrt(tool) for tool in tools]), journal=journal)
+        return _answers(await aio.run(runtime, calls, batch_id="batch", resume=True))
+
+    keeps = ("limit", "slots", "rates", "deadline")
+
+    async def execute_within(self, bounds: Any, tools: Any, calls: Any) -> Answers:
+        """Limits are the runtime's, slots and rates are claims."""
+        bounded = {name: [Claim(("slots", name), slots=number)] for name, number in bounds.slots.items()}
+        bounded.update((name, [toolrt.Rate(name, per_second=number)]) for name, number in bounds.rates.items())
+        registry = Registry([_of_toolrt(tool, bounded.get(tool.name)) for tool in tools])
+        with mock.patch.object(trio._core._run, "SystemClock", LoopClock):  # the loop's time is virtual
+            return _answers(await aio.run(Runtime(registry, limit=bounds.limit), calls, deadline=bounds.deadline))
 
 
-def _of_toolrt(tool: Any) -> toolrt.Tool:
+class LoopClock(trio.abc.Clock):
+    """Trio's clock, by the event loop's time."""
+
+    def start_clock(self) -> None:
+        """The loop's clock runs."""
+
+    def current_time(self) -> float:
+        """In seconds."""
+        return asyncio.get_running_loop().time()
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """In seconds."""
+        return deadline - self.current_time()
+
+
+def _answers(done: toolrt.BatchOutcome) -> Answers:
+    return [(result.call_id, result.content if result.ok else result.error, not result.ok) for result in done.results]
+
+
+class TwinRecords(MemoryRecords):
+    """The records of a journal on the disk that the kit gives: each change is one commit, and is made again from it."""
+
+    def __init__(self, disk: Any) -> None:
+        super().__init__()
+        self.disk = disk
+        for name, *arguments in disk.read():
+            getattr(MemoryRecords, name)(self, *arguments)
+
+    def begin(self, batch_id: str, record: str, bounds: Any) -> str | None:
+        """See `RecordStore.begin`."""
+        if self.read(batch_id) is None:
+            self.disk.commit(("begin", batch_id, record, bounds))
+        return super().begin(batch_id, record, bounds)
+
+    def commit(self, records: Any) -> None:
+        """See `RecordStore.commit`."""
+        self.disk.commit(("commit", list(records)))
+        super().commit(records)
+
+    def over(self, batch_id: str, record: str, bounds: Any) -> None:
+        """See `RecordStore.over`."""
+        self.disk.commit(("over", batch_id, record, bounds))
+        super().over(batch_id, record, bounds)
+
+
+def _of_toolrt(tool: Any, bounded: Any = None) -> toolrt.Tool:
     async def with_note(ctx: Any, note: str) -> Any:
         return await tool(note=note)
 
@@ -62,6 +129,10 @@ def _of_toolrt(tool: Any) -> toolrt.Tool:
 
     touches = "path" in tool.schema["properties"]
     options: dict[str, Any] = {"claims": claims} if touches else {"safe": tool.safe}
+    if bounded is not None:
+        options = {"claims": bounded}
+    if tool.safe:
+        options["idempotent"] = True
     made: toolrt.Tool = aio.tool(name=tool.name, **options)(with_path if touches else with_note)
     return made
 
@@ -198,6 +269,143 @@ class LeavesAfterTheFirstError:
 
 
 #: Each with the law that it breaks.
+# Of what an executor may say that it can: each is a right one, but for one thing.
+
+
+class DurableSerial(Serial):
+    """One call at a time; the intent of each is durable before it, and its answer behind it."""
+
+    async def execute_durably(self, disk: Any, tools: Any, calls: Any) -> Answers:
+        """Go on behind the last call that was begun; what was caught in between may have happened."""
+        kept = dict(disk.read())
+        answers = []
+        for call in calls:
+            known = kept.get(call.call_id, [])
+            if known is None and call.name not in ("search", "read_file", "fail"):
+                known = (call.call_id, "it may have happened", True)
+            elif not known:
+                disk.commit((call.call_id, None))
+                known = await answer(tools, call)
+            disk.commit((call.call_id, known))
+            answers.append(known)
+        return answers
+
+
+class NoIntents(Serial):
+    """Keeps answers, and not what it is about to do."""
+
+    async def execute_durably(self, disk: Any, tools: Any, calls: Any) -> Answers:
+        """Run what has no answer."""
+        kept = dict(disk.read())
+        for call in calls:
+            if call.call_id not in kept:
+                kept[call.call_id] = await answer(tools, call)
+                disk.commit((call.call_id, kept[call.call_id]))
+        return [kept[call.call_id] for call in calls]
+
+
+class AnswersBefore(Serial):
+    """Keeps that a call is done before it is."""
+
+    async def execute_durably(self, disk: Any, tools: Any, calls: Any) -> Answers:
+        """Run what is not said to be done."""
+        done, answers = disk.read(), []
+        for number, call in enumerate(calls):
+            if call.call_id not in done:
+                disk.commit(call.call_id)
+                answers.append(await answer(tools, call))
+            else:
+                answers.append((call.call_id, f"<{number}> done", False))
+        return answers
+
+
+class KeptLast(DurableSerial):
+    """Answers what it had kept behind what it ran."""
+
+    async def execute_durably(self, disk: Any, tools: Any, calls: Any) -> Answers:
+        """Run what is left, and then look."""
+        kept = {call_id for call_id, answer in disk.read() if answer}
+        answers = await super().execute_durably(disk, tools, calls)
+        return sorted(answers, key=lambda one: one[0] in kept)
+
+
+class Bounded(Serial):
+    """Runs calls that only look at once, each when `admitted` says so, and others in turn."""
+
+    keeps = ("limit", "slots", "rates", "deadline")
+
+    async def execute_within(self, bounds: Any, tools: Any, calls: Any) -> Answers:
+        """Run them."""
+        if any(call.name not in ("search", "fail") for call in calls):
+            return await self.execute(tools, calls)
+        begin, end = self.gate(bounds)
+
+        async def one(call: Any) -> tuple[str, Any, bool]:
+            await begin()
+            try:
+                return await answer(tools, call)
+            finally:
+                end()
+
+        return list(await asyncio.gather(*map(one, calls)))
+
+    def gate(self, bounds: Any) -> tuple[Callable[[], Awaitable[Any]], Callable[[], Any]]:
+        """What a call awaits before it runs, and what it calls at its end."""
+        return self.permits(bounds.limit or bounds.slots["search"])
+
+    def permits(self, number: int) -> tuple[Callable[[], Awaitable[Any]], Callable[[], Any]]:
+        """A semaphore."""
+        semaphore = asyncio.Semaphore(number)
+        return semaphore.acquire, semaphore.release
+
+
+class OneTooMany(Bounded):
+    """Counts from zero."""
+
+    def gate(self, bounds: Any) -> tuple[Callable[[], Awaitable[Any]], Callable[[], Any]]:
+        """One more than may."""
+        return self.permits((bounds.limit or bounds.slots["search"]) + 1)
+
+
+class LastFirst(Serial):
+    """Has slots, and gives them to the last call first."""
+
+    async def execute_within(self, bounds: Any, tools: Any, calls: Any) -> Answers:
+        """Run them from the end."""
+        return (await self.execute(tools, list(reversed(calls))))[::-1]
+
+
+class FixedWindows(Bounded):
+    """Counts the starts of each whole second, so that at its turn twice as many start."""
+
+    def gate(self, bounds: Any) -> tuple[Callable[[], Awaitable[Any]], Callable[[], Any]]:
+        """Wait for the next whole second where this one is full."""
+        starts: dict[int, int] = {}
+        loop = asyncio.get_running_loop()
+        began = loop.time() + 0.5
+
+        async def begin() -> None:
+            while starts.get(window := int(loop.time() + began), 0) >= bounds.rates["search"]:  # noqa: ASYNC110  wrong
+                await asyncio.sleep(window + 1 - loop.time() - began)
+            starts[window] = starts.get(window, 0) + 1
+
+        return begin, lambda: None
+
+
+class LetsThemFinish(Serial):
+    """Starts nothing after a deadline, and lets what runs go on."""
+
+    keeps = ("deadline",)
+
+    async def execute_within(self, bounds: Any, tools: Any, calls: Any) -> Answers:
+        """Run them in turn."""
+        answers = []
+        for call in calls:
+            late = asyncio.get_running_loop().time() > bounds.deadline
+            answers.append((call.call_id, "too late", True) if late else await answer(tools, call))
+        return answers
+
+
 WRONG: dict[str, Callable[[], Any]] = {
     "answered_once": AnswersTwice,
     "answered_once ": RunsAgain,
@@ -210,6 +418,14 @@ WRONG: dict[str, Callable[[], Any]] = {
     "nothing_left": LeavesAfterTheFirstError,
     "nothing_left_after_cancel": LeavesRunning,
     "batch_ends": NeverEnds,
+    "no_effect_twice": NoIntents,
+    "no_effect_lost": AnswersBefore,
+    "resumed_in_call_order": KeptLast,
+    "limit_kept": OneTooMany,
+    "slots_kept": OneTooMany,
+    "slots_kept ": LastFirst,
+    "rates_kept": FixedWindows,
+    "deadline_kept": LetsThemFinish,
 }
 
 Execute = Callable[[Any, Any], Awaitable[Answers]]

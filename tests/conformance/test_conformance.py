@@ -13,7 +13,7 @@ import pytest
 from tests._profile import FULL
 from tests.conformance import _executors as executors
 from toolrt.cli import main
-from toolrt.conformance import LAWS, Stuck, VirtualLoop, conformance
+from toolrt.conformance import CAPABILITIES, LAWS, Stuck, VirtualLoop, conformance
 from toolrt.conformance._kit import tried
 from toolrt.conformance._plan import SampleBatch, SampleCall
 from toolrt.errors import InputRefused
@@ -24,19 +24,36 @@ _EXAMPLES = 60 if FULL else 25
 @pytest.mark.parametrize("adapter", [executors.Serial, executors.Toolrt], ids=lambda one: one.__name__)
 def test_right_executors_hold_every_law(adapter: Any) -> None:
     """A serial one, which may be slow, and the runtime."""
-    found = conformance(adapter, _EXAMPLES)
+    found = conformance(adapter, _EXAMPLES, laws=LAWS)
     assert [(cell.law, cell.verdict) for cell in found.cells] == [(law, "held") for law in LAWS], str(found)
     assert all(cell.examples == _EXAMPLES for cell in found.cells)
+
+
+#: What each says that it can, of `CAPABILITIES`.
+_CAN = {
+    executors.Toolrt: list(CAPABILITIES),
+    executors.DurableSerial: ["no_effect_twice", "no_effect_lost", "resumed_in_call_order", "limit_kept", "slots_kept"],
+    executors.Gather: [],
+}
+
+
+@pytest.mark.parametrize("adapter", _CAN, ids=lambda one: one.__name__)
+def test_an_executor_is_asked_what_it_says_that_it_can(adapter: Any) -> None:
+    """Where it says nothing the answer is that it was not asked, and no more."""
+    found = conformance(adapter, _EXAMPLES, laws=CAPABILITIES)
+    verdicts = {cell.law: cell.verdict for cell in found.capabilities}
+    assert verdicts == {name: "held" if name in _CAN[adapter] else "not asked" for name in CAPABILITIES}, str(found)
+    assert ("not asked: the adapter has not" in str(found)) is (len(_CAN[adapter]) < len(CAPABILITIES))
 
 
 @pytest.mark.parametrize(("law", "adapter"), executors.WRONG.items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_each_wrong_executor_fails_in_its_law(law: str, adapter: Any) -> None:
     """And the smallest batch is small."""
     found = conformance(adapter, 300, laws=[law.strip()])
-    [cell] = found.cells
+    [cell] = [*found.cells, *found.capabilities]
     assert cell.verdict == "broken", str(found)
     assert cell.plan is not None
-    assert len(cell.plan.calls) <= 2
+    assert len(cell.plan.calls) <= (4 if law in CAPABILITIES else 2)
     assert law.strip() in str(found)
     assert not found.conforms
 
@@ -221,6 +238,7 @@ def test_the_command_says_what_was_found(tmp_path: Path, capsys: pytest.CaptureF
     assert "held in 3 examples" in capsys.readouterr().out
     written = json.loads(badge.read_text())
     assert (written["conforms"], len(written["laws"])) == (True, len(LAWS))
+    assert [one["law"] for one in written["capabilities"]] == list(CAPABILITIES)
     assert main(["conformance", f"{place}:Gather", "--examples", "20", "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
     assert not shown["conforms"]

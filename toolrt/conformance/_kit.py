@@ -6,18 +6,31 @@ import asyncio
 import contextlib
 import importlib
 import inspect
+import itertools
 import os
 import random
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from toolrt._plain import counted
+from toolrt.conformance._capabilities import CAPABILITIES
 from toolrt.conformance._laws import LAWS, BlackBoxLaw
 from toolrt.conformance._loop import Stuck, VirtualLoop
-from toolrt.conformance._plan import PATHS, Answer, Kind, SampleBatch, SampleCall, Tried, serial_run, tool_calls, tools
+from toolrt.conformance._plan import (
+    PATHS,
+    Answer,
+    Kind,
+    SampleBatch,
+    SampleBounds,
+    SampleCall,
+    Tried,
+    serial_run,
+    tool_calls,
+    tools,
+)
 from toolrt.errors import InputRefused
 
 __all__ = ["Conformance", "LawReport", "conformance", "load_adapter", "tried"]
@@ -46,7 +59,7 @@ class LawReport:
     law: str
     #: What it says.
     sentence: str
-    #: "held", "broken" or "not applicable".
+    #: "held", "broken", "not applicable", or "not asked": the adapter does not say that its executor can.
     verdict: str
     #: How many plans were tried.
     examples: int = 0
@@ -80,11 +93,13 @@ class Conformance:
     adapter: str
     #: One for each law that was asked, in the order of `LAWS`.
     cells: tuple[LawReport, ...]
+    #: One for each question of `CAPABILITIES`, in that order.
+    capabilities: tuple[LawReport, ...] = ()
 
     @property
     def conforms(self) -> bool:
-        """Whether no law was seen broken."""
-        return all(cell.verdict != "broken" for cell in self.cells)
+        """Whether no law was seen broken, and nothing that the executor says it can."""
+        return all(cell.verdict != "broken" for cell in (*self.cells, *self.capabilities))
 
     def to_json(self) -> dict[str, Any]:
         """Give the same as plain values: what a badge file holds."""
@@ -93,11 +108,12 @@ class Conformance:
             "adapter": self.adapter,
             "conforms": self.conforms,
             "laws": [cell.to_json() for cell in self.cells],
+            "capabilities": [cell.to_json() for cell in self.capabilities],
         }
 
     def __str__(self) -> str:
         lines = []
-        for cell in self.cells:
+        for cell in (*self.cells, *self.capabilities):
             lines.append(f"{cell.law:26} {_verdict(cell)}")
             if cell.plan is not None:
                 lines += [f"    {cell.sentence}", f"    {cell.detail}", "    The smallest batch:"]
@@ -123,13 +139,15 @@ def conformance(
             a class of such objects, or such a function.  A tool has `name`, `description`, `schema`, `safe` and
             `claims`, and is awaited with the input of a call.  A call has `call_id`, `name` and `input`.  It is
             cancelled by cancelling the task that awaits it, and by its method ``cancel()`` where it has one.  A mapping
-            `not_applicable` gives the reason for each law that cannot be asked of it.
+            `not_applicable` gives the reason for each law that cannot be asked of it.  Of `CAPABILITIES` it is asked
+            what it says that it can, by ``execute_durably(disk, tools, calls)`` and by ``execute_within(bounds, tools,
+            calls)`` with the names of those bounds in `keeps`.
         examples: how many plans are drawn for each law, 1 or more.
         name: what the report calls it.
-        laws: the names of those to ask; None: all of `LAWS`.
+        laws: the names of those to ask, of `LAWS` and `CAPABILITIES`; None: all of both.
 
     Returns:
-        One cell for each law.  The same adapter gives the same report.
+        One cell for each law and question.  The same adapter gives the same report.
 
     Raises:
         InputRefused: `adapter` has no such function, or there is no such law.
@@ -138,17 +156,29 @@ def conformance(
     """
     made = _made(adapter)
     reasons: Mapping[str, str] = getattr(made, "not_applicable", {})
-    asked = list(LAWS if laws is None else laws)
+    known = {**LAWS, **CAPABILITIES}
+    asked = list(known if laws is None else laws)
     for law_name in asked:
-        if law_name not in LAWS:
-            raise InputRefused(f"law {law_name!r}", "there is no such law", f"Use some of {', '.join(LAWS)}.")
-    cells = []
-    for law in map(LAWS.__getitem__, asked):
+        if law_name not in known:
+            raise InputRefused(f"law {law_name!r}", "there is no such law", f"Use some of {', '.join(known)}.")
+    cells: list[LawReport] = []
+    for law in map(known.__getitem__, asked):
         if law.name in reasons:
             cells.append(LawReport(law.name, law.sentence, "not applicable", detail=str(reasons[law.name])))
+        elif law.needs and not _can(made, law):
+            cells.append(LawReport(law.name, law.sentence, "not asked", detail=f"the adapter has not {law.needs}"))
         else:
-            cells.append(_cell(made, law, examples))
-    return Conformance(name or str(getattr(adapter, "__qualname__", type(adapter).__name__)), tuple(cells))
+            cells.append(_cell(adapter, law, examples))
+    of_laws = tuple(cell for cell in cells if cell.law in LAWS)
+    others = tuple(cell for cell in cells if cell.law in CAPABILITIES)
+    return Conformance(name or str(getattr(adapter, "__qualname__", type(adapter).__name__)), of_laws, others)
+
+
+def _can(made: Any, law: BlackBoxLaw) -> bool:
+    """Whether the adapter says that its executor can do what the question is about."""
+    if law.bound:
+        return callable(getattr(made, "execute_within", None)) and law.bound in getattr(made, "keeps", ())
+    return callable(getattr(made, "execute_durably", None))
 
 
 def load_adapter(place: str) -> Any:
@@ -184,18 +214,46 @@ def tried(adapter: Any, plan: SampleBatch) -> Tried:
 
     Checkpoint: never (it is not async).
     """
-    made = _made(adapter)
     found = Tried(plan, serial_run(plan.calls))
+    if plan.kills is None:
+        _process(_made(adapter), found)
+        return found
+    for kill_at in (*plan.kills, None):
+        found.disk.begin(kill_at)
+        _process(_made(adapter), found)  # a class is made anew: a process begins with an empty memory
+    return found
+
+
+def _process(made: Any, found: Tried) -> None:
+    """Let one process run the plan.
+
+    Checkpoint: never (it is not async).
+    """
     # What hangs may also hang when it is cancelled, at the end.
-    with contextlib.suppress(Stuck), asyncio.Runner(loop_factory=lambda: VirtualLoop(plan.seed)) as runner:
+    with contextlib.suppress(Stuck), asyncio.Runner(loop_factory=lambda: VirtualLoop(found.plan.seed)) as runner:
+        loop: Any = runner.get_loop()
+        if found.plan.kills is not None:
+            found.disk.clock = loop.time
+            loop.set_exception_handler(_of_the_living(found))
         try:
             runner.run(_try(made, found))
         except Stuck as stuck:
             found.error = stuck
             found.ended_after = len(found.happened)
-            loop: Any = runner.get_loop()
             loop.is_closing = True
-    return found
+    if found.disk.killed_at is not None:
+        found.killed_at.append(found.disk.killed_at)
+        found.answers = found.error = found.ended_at = None
+
+
+def _of_the_living(found: Tried) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Tells what the loop has to tell, unless it is of a process that was killed."""
+
+    def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if found.disk.killed_at is None:
+            loop.default_exception_handler(context)
+
+    return tell
 
 
 async def _try(adapter: Any, found: Tried) -> None:
@@ -218,12 +276,22 @@ async def _try(adapter: Any, found: Tried) -> None:
 
 
 async def _execute(adapter: Any, found: Tried) -> None:
+    plan, asked = found.plan, (list(tools(found)), tool_calls(found.plan))
     try:
-        given = await _execute_of(adapter)(list(tools(found)), tool_calls(found.plan))
+        if plan.kills is not None:
+            given = await adapter.execute_durably(found.disk, *asked)
+        elif plan.bounds is not None:
+            given = await adapter.execute_within(plan.bounds, *asked)
+        else:
+            given = await _execute_of(adapter)(*asked)
         found.answers = [_answer(one) for one in given]
     except asyncio.CancelledError:
         raise
     except Exception as error:
+        found.error = error
+    except BaseException as error:  # noqa: ASYNC103  how a killed process ends is nothing that anyone sees
+        if found.disk.killed_at is None:
+            raise
         found.error = error
 
 
@@ -252,8 +320,9 @@ def _execute_of(made: Any) -> Any:
 
 def _cell(adapter: Any, law: BlackBoxLaw, examples: int) -> LawReport:
     draws = random.Random(law.name)
-    for count in range(1, examples + 1):
-        found = tried(adapter, _drawn(draws, law.cancels))
+    plans = _killed_plans(adapter, draws) if law.name in CAPABILITIES and not law.bound else _plans(draws, law)
+    for count, plan in zip(range(1, examples + 1), plans, strict=False):
+        found = tried(adapter, plan)
         if law.broken(found) is not None:
             found, why = _smallest(adapter, law, found)
             serial = tuple(_line(answer) for answer in found.serial.answers)
@@ -261,9 +330,37 @@ def _cell(adapter: Any, law: BlackBoxLaw, examples: int) -> LawReport:
     return LawReport(law.name, law.sentence, "held", examples)
 
 
-def _drawn(draws: random.Random, cancels: bool) -> SampleBatch:
+def _plans(draws: random.Random, law: BlackBoxLaw) -> Iterator[SampleBatch]:
+    """Plans for a law, without end."""
+    while True:
+        plan = _drawn(draws, law.cancels, of_one_tool=law.bound in ("slots", "rates"))
+        most = draws.choice((1, 2, 3))
+        bounds = {
+            "": None,
+            "limit": SampleBounds(limit=most),
+            "slots": SampleBounds(slots={"search": most}),
+            "rates": SampleBounds(rates={"search": most}),
+            "deadline": SampleBounds(deadline=draws.randint(0, 2 * max(_WAITS)) + 0.5),
+        }
+        yield attrs.evolve(plan, bounds=bounds[law.bound])
+
+
+def _killed_plans(adapter: Any, draws: random.Random) -> Iterator[SampleBatch]:
+    """Plans that are killed at each of their moments in turn; every second plan is then killed once more."""
+    for number in itertools.count():
+        plan = attrs.evolve(_drawn(draws, cancels=False), kills=())
+        yield plan
+        moments = tried(adapter, plan).disk.moments
+        for moment in range(moments):
+            again = (draws.randrange(moments),) if number % 2 else ()
+            yield attrs.evolve(plan, kills=(moment, *again))
+
+
+def _drawn(draws: random.Random, cancels: bool, of_one_tool: bool = False) -> SampleBatch:
     """A plan of few kinds of calls and few files, so that calls that conflict meet often."""
-    kinds = draws.sample(_KINDS, draws.choice((1, 2, 2, 3, len(_KINDS))))
+    kinds: Sequence[Kind] = (
+        ("search",) if of_one_tool else draws.sample(_KINDS, draws.choice((1, 2, 2, 3, len(_KINDS))))
+    )
     paths = draws.choice((PATHS[:1], PATHS))
 
     def wait() -> int:
@@ -296,7 +393,11 @@ def _smallest(adapter: Any, law: BlackBoxLaw, found: Tried) -> tuple[Tried, str]
 
 
 def _simpler(plan: SampleBatch) -> Iterator[SampleBatch]:
-    """Plans with one call less, one call of a simpler kind, one wait shorter, an earlier cancel, or no ties drawn."""
+    """Plans with one call less or simpler, one wait shorter, a kill less or earlier, an earlier cancel or no ties."""
+    kills = plan.kills or ()
+    for index, moment in enumerate(kills):
+        for instead in ((), *((earlier,) for earlier in range(moment))):
+            yield attrs.evolve(plan, kills=(*kills[:index], *instead, *kills[index + 1 :]))
     for index, call in enumerate(plan.calls):
         before, after = plan.calls[:index], plan.calls[index + 1 :]
         if before or after:

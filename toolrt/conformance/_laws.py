@@ -14,13 +14,13 @@ from toolrt._plain import counted
 from toolrt.conformance._loop import Stuck
 from toolrt.conformance._plan import Tried
 
-__all__ = ["LAWS", "BlackBoxLaw"]
+__all__ = ["LAWS", "PROMPT", "BlackBoxLaw", "raised"]
 
 #: Virtual seconds that an executor may add to the sum of what its calls take.
 _SLACK = 60.0
 
 #: Virtual seconds within which what runs has to end after a cancel.
-_PROMPT = 1e-3
+PROMPT = 1e-3
 
 
 @attrs.frozen
@@ -35,6 +35,10 @@ class BlackBoxLaw:
     broken: Callable[[Tried], str | None]
     #: Whether plans for it are cancelled.
     cancels: bool = False
+    #: What an adapter has to have so that it is asked, in words; empty: nothing.
+    needs: str = ""
+    #: What of `SampleBounds` its plans give: "limit", "slots", "rates" or "deadline"; empty: nothing.
+    bound: str = ""
 
 
 def _answered_once(tried: Tried) -> str | None:
@@ -43,7 +47,7 @@ def _answered_once(tried: Tried) -> str | None:
         if times > 1:
             return f"call {call} ran {counted(times, 'time')}"
     if tried.answers is None:
-        return None if tried.error is None else _raised(tried)
+        return None if tried.error is None else raised(tried)
     expected = [answer.call_id for answer in tried.serial.answers]
     got = Counter(answer.call_id for answer in tried.answers)
     for call_id in expected:
@@ -95,7 +99,7 @@ def _order_broken(tried: Tried, alone: bool) -> str | None:
 
 def _as_serial(tried: Tried) -> str | None:
     if tried.answers is None:
-        return None if tried.error is None else _raised(tried)
+        return None if tried.error is None else raised(tried)
     got = {answer.call_id: answer for answer in tried.answers}
     for expected in tried.serial.answers:
         answer = got.get(expected.call_id)
@@ -111,7 +115,7 @@ def _as_serial(tried: Tried) -> str | None:
 
 def _contained(tried: Tried) -> str | None:
     if tried.answers is None:
-        return None if tried.error is None else _raised(tried)
+        return None if tried.error is None else raised(tried)
     got = {answer.call_id: answer for answer in tried.answers}
     for expected in tried.serial.answers:
         answer = got.get(expected.call_id)
@@ -128,9 +132,9 @@ def _cancelled(tried: Tried) -> str | None:
     if cancel_at is None or (tried.ended_at is not None and tried.ended_at < cancel_at):
         return None
     for one in tried.happened:
-        if one.what == "start" and one.time > cancel_at + _PROMPT:
+        if one.what == "start" and one.time > cancel_at + PROMPT:
             return f"call {one.call} started at {one.time:g} s, after the cancel at {cancel_at:g} s"
-    if tried.ended_at is not None and tried.ended_at > cancel_at + _PROMPT:
+    if tried.ended_at is not None and tried.ended_at > cancel_at + PROMPT:
         return f"the executor was cancelled at {cancel_at:g} s and ended at {tried.ended_at:g} s"
     for name, text in tried.files.items():
         if text not in tried.serial.versions[name]:
@@ -161,7 +165,10 @@ def _ends(tried: Tried) -> str | None:
     return None
 
 
-def _raised(tried: Tried) -> str:
+def raised(tried: Tried) -> str:
+    """How the executor came to give no answers."""
+    if tried.error is None:
+        return "the executor was not cancelled, and gave no answers"
     return f"the executor raised {type(tried.error).__name__}: {tried.error}"
 
 

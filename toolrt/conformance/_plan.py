@@ -4,16 +4,19 @@ Rules.
     1. A tool waits before it touches a file, between its read and its write, and after it.  The plan says how long.
     2. `note` is different in each call of a plan, so effects and answers tell which call they are of.
     3. What a serial run gives is computed from the plan; no executor is asked.
+    4. A kill comes at a moment: before a tool starts, before and behind each of its effects, before it returns, and
+       before and behind each commit.  From then on nothing of the process changes anything: see `ExecutorDisk`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
 
+from toolrt.conformance._disk import ExecutorDisk
 from toolrt.model import ToolCall
 
 __all__ = [
@@ -22,6 +25,7 @@ __all__ = [
     "Happened",
     "Kind",
     "SampleBatch",
+    "SampleBounds",
     "SampleCall",
     "Serial",
     "ToolBroke",
@@ -89,6 +93,27 @@ class SampleCall:
 
 
 @attrs.frozen
+class SampleBounds:
+    """What an executor is to keep while it runs a batch; in one plan one of these is given."""
+
+    #: How many calls run at once, at most; None: any number.
+    limit: int | None = None
+    #: By tool: how many of its calls run at once, at most.
+    slots: Mapping[str, int] = attrs.field(factory=dict)
+    #: By tool: how many of its calls start in any stretch of one second, at most.
+    rates: Mapping[str, int] = attrs.field(factory=dict)
+    #: Virtual seconds after which nothing may run; what has ended keeps its answer.  None: there is no deadline.
+    deadline: float | None = None
+
+    def __str__(self) -> str:
+        told = [f"limit {self.limit}"] if self.limit is not None else []
+        told += [f"{number} slots for {name}" for name, number in self.slots.items()]
+        told += [f"{number} starts of {name} a second" for name, number in self.rates.items()]
+        told += [f"deadline {self.deadline:g} s"] if self.deadline is not None else []
+        return ", ".join(told)
+
+
+@attrs.frozen
 class SampleBatch:
     """One batch."""
 
@@ -97,9 +122,16 @@ class SampleBatch:
     cancel_at: float | None = None
     #: Draws the order of timers that end at one instant.
     seed: int = 0
+    #: For each process that is killed, the number of the moment at which it is; one more process is not.  None: the
+    #: executor is not told that it may be killed.
+    kills: tuple[int, ...] | None = None
+    #: What it is to be run within; None: the executor is not told any.
+    bounds: SampleBounds | None = None
 
     def __str__(self) -> str:
         lines = [f"{index}: {_shown(call)}" for index, call in enumerate(self.calls)]
+        lines += [f"killed at its moment {moment}" for moment in self.kills or ()]
+        lines += [] if self.bounds is None else [f"within {self.bounds}"]
         if self.cancel_at is not None:
             lines.append(f"cancelled at {self.cancel_at:g} s")
         return "\n".join(lines)
@@ -128,6 +160,8 @@ class Happened:
     time: float
     call: int
     what: Literal["start", "read", "write", "end"]
+    #: The process in which it did.
+    process: int = 0
 
 
 @attrs.frozen
@@ -156,6 +190,10 @@ class Tried:
     ended_at: float | None = None
     #: How many things had happened by then.
     ended_after: int = 0
+    #: What outlives a process.
+    disk: ExecutorDisk = attrs.field(factory=ExecutorDisk)
+    #: The virtual instant at which each killed process was killed.
+    killed_at: list[float] = attrs.field(factory=list)
 
     def spans(self) -> dict[int, tuple[int, int]]:
         """For each call that started, the places of its first start and its last end among what happened."""
@@ -210,6 +248,7 @@ class ExecutorTool:
         tried = self._tried
         index = int(note.removeprefix("<").removesuffix(">"))
         call = tried.plan.calls[index]
+        tried.disk.moment()
         self._tell(index, "start")
         try:
             await _wait(call.before)
@@ -219,15 +258,21 @@ class ExecutorTool:
             await _wait(call.between)
             for name, mode in call.touches.items():
                 if mode == "write":
+                    tried.disk.moment()
                     tried.files[name] = texts[name] + note
                     self._tell(index, "write")
+            tried.disk.moment()
             await _wait(call.after)
+            tried.disk.moment()
             return _content(call, note, texts)
         finally:
             self._tell(index, "end")
 
     def _tell(self, index: int, what: Literal["start", "read", "write", "end"]) -> None:
-        self._tried.happened.append(Happened(asyncio.get_running_loop().time(), index, what))
+        tried = self._tried
+        if tried.disk.killed_at is None:
+            now, process = asyncio.get_running_loop().time(), len(tried.killed_at)
+            tried.happened.append(Happened(now, index, what, process))
 
 
 async def _wait(seconds: int) -> None:
