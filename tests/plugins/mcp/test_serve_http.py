@@ -133,6 +133,82 @@ async def test_a_call_is_a_stream_of_its_progress_and_its_answer_and_the_rest_is
         assert trio.current_time() < 500
 
 
+@tool(safe=True)
+async def count(ctx: Any, name: str, to: int) -> str:
+    """Count, a number each second."""
+    for number in range(to):
+        ctx.progress(f"{name}{number}")
+        await trio.sleep(1)
+    return f"{name} to {to}"
+
+
+def counting(id: int, name: str, to: int) -> Any:
+    return call(id, "count", _meta={"progressToken": id}, name=name, to=to)
+
+
+def shown(event: bytes) -> tuple[str, str]:
+    """The id of an event, and the text in it."""
+    told = json.loads(event.partition(b"data: ")[2])
+    text = told["params"]["message"] if "method" in told else answer_of([told])
+    return event.partition(b"\n")[0].decode().removeprefix("id: "), text
+
+
+def test_a_stream_that_broke_is_taken_up_with_what_the_host_missed_and_no_more() -> None:
+    """Under every schedule, wherever it broke, beside another stream of the session."""
+    whole = ["a0", "a1", "a2", "a to 3"]
+
+    async def program() -> str:
+        async with sim.asgi(app_of(Runtime(Registry([count])))) as client, trio.open_nursery() as nursery:
+            host = await opened(client)
+            nursery.start_soon(host.post, counting(2, "b", 4))
+            found: list[tuple[str, str]] = []
+            method, message, tries = "POST", counting(1, "a", 3), 0
+            while len(found) < len(whole):
+                with trio.move_on_after(0.7):
+                    async with host.stream(method, message) as response:
+                        assert response.status == 200
+                        async for some in response:
+                            found += map(shown, filter(None, some.split(b"\n\n")))
+                if not found:
+                    return "left before it had an id"
+                await trio.sleep(0.5)  # in which more comes
+                host.headers["last-event-id"], method, message, tries = found[-1][0], "GET", None, tries + 1
+            assert [text for _, text in found] == whole
+            assert len({id for id, _ in found}) == len(whole)
+        return f"taken up {min(tries - 1, 2)} times"
+
+    report = sim.explore(
+        program, sim.Random(sim.RandomWalk(seed=3), 10), lambda execution: invariants.check(execution.trace) or None
+    )
+    assert set(report.outcomes) == {"taken up 2 times"}
+
+
+async def test_what_is_kept_of_a_stream_is_bounded(monkeypatch: pytest.MonkeyPatch, autojump_clock: Any) -> None:
+    """What came is given again from any event on; a stream that is open, and an event that is gone, are refused."""
+    async with sim.asgi(app_of(Runtime(Registry([count])))) as client, trio.open_nursery() as nursery:
+        host = await opened(client)
+
+        async def again(id: str) -> Any:
+            response = await client.request("GET", "/mcp", headers={**host.headers, "last-event-id": id})
+            return [shown(event)[1] for event in response.body.split(b"\n\n") if event], response.status
+
+        await host.post(counting(1, "a", 2))
+        assert await again("2-0") == (["a0", "a1", "a to 2"], 200)
+        assert await again("2-2") == (["a to 2"], 200)
+        assert await again("2-3") == ([], 200)
+        for id in ("7-1", "x", "2-9"):
+            assert (await client.request("GET", "/mcp", headers={**host.headers, "last-event-id": id})).status == 400
+        nursery.start_soon(host.post, counting(2, "b", 5))
+        await trio.sleep(1.5)
+        assert (await client.request("GET", "/mcp", headers={**host.headers, "last-event-id": "3-1"})).status == 409
+        monkeypatch.setattr(_serve_http, "_KEPT_MOST", 300)
+        await trio.sleep(5)
+        assert (await client.request("GET", "/mcp", headers={**host.headers, "last-event-id": "2-1"})).status == 400
+        host.headers["mcp-protocol-version"] = "2025-11-25"
+        async with host.stream("POST", counting(3, "c", 1)) as response:
+            assert b"".join([some async for some in response]).startswith(b"id: 4-0\ndata: \n\n")
+
+
 REFUSED: list[tuple[str, dict[str, str | None], int]] = [
     ("POST", {"host": "evil.example:8000"}, 403),
     ("POST", {"host": "127.0.0.1.evil.example"}, 403),

@@ -6,13 +6,14 @@ Rules.
        requests leaves that order open.
     2. What is answered at once goes back as one JSON object, and a call as an event stream: its progress, then its
        answer.  Questions to the host go to its GET stream, else to whichever stream is open.
-    3. A host that leaves a stream cancels nothing, as the protocol says; what the stream was still to get is dropped.
+    3. A host that leaves a stream cancels nothing, as the protocol says.  It takes the stream up again by a GET with
+       ``Last-Event-ID``, and gets what came behind that event, of this stream alone.  A session keeps its latest
+       events, up to `_KEPT_MOST` bytes; a host that asks for what is not kept any more is refused.
     4. A request passes three checks before it is looked at: its Host is this machine's loopback, so a name that a web
        page points here is none; its Origin, if it has one, was allowed; its token is the right one.
     5. Sessions are bounded: the one that was used longest ago goes for a new one, unless it has something to do.
 
-Limits.  A stream that broke is not taken up again (``Last-Event-ID``), and JSON-RPC batches are refused, as the
-revisions of the protocol after 2025-03-26 do.
+Limits.  JSON-RPC batches are refused, as the revisions of the protocol after 2025-03-26 do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import hmac
 import math
 import re
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from typing import Any
 
@@ -48,11 +50,17 @@ _Send = Callable[[_Message], Awaitable[None]]
 
 #: Sessions of one application.
 _SESSIONS_MOST = 100
+#: The first revision whose hosts are told an event's id before there is a message.
+_PRIMED_FROM = "2025-11-25"
+#: Bytes of events that a session keeps for a stream that broke.
+_KEPT_MOST = 4 * 1024 * 1024
 #: Characters that a token has at least: it keeps out what else runs on this machine.
 _TOKEN_LEAST = 16
 
 _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?")
 _SESSION = "mcp-session-id"
+#: The number of the stream, and that of its event.
+_EVENT_ID = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _JSON, _EVENTS = "application/json", "text/event-stream"
 
 
@@ -69,9 +77,15 @@ class _Answered(Exception):
 class _HostStream:
     """What one request is still to be sent."""
 
+    #: Of the session's streams; 0 is the GET stream, for what belongs to no request.
+    number: int
     outbox: Outbox
     #: Whether nothing is added any more: the answer has been, or there will be none.
     is_complete: bool = False
+    #: Whether the host has it open.
+    is_open: bool = True
+    #: How many events it has had.
+    events: int = 0
 
 
 class _Session:
@@ -80,36 +94,86 @@ class _Session:
     def __init__(self, served: ServedTools) -> None:
         self.connection = ServedConnection(served, self)
         self.news = News()
-        #: Of each request that is open, by its id.
+        #: Of each request that is open, or whose stream broke before its end, by its id.
         self.streams: dict[Id, _HostStream] = {}
         #: What belongs to no request.
-        self.questions = Outbox(self.news)
-        #: Whether the host has its GET stream open.
-        self.listens = False
+        self.general = _HostStream(0, Outbox(self.news), is_open=False)
+        self._begun = 0
+        #: The latest events: the stream of each, its number there, and itself.
+        self._kept: deque[tuple[int, int, bytes]] = deque()
+        self._kept_bytes = 0
 
     @property
     def is_idle(self) -> bool:
         """Whether the host waits for nothing of it."""
-        return not (self.streams or self.listens or self.connection.is_busy)
+        is_heard = self.general.is_open or any(one.is_open for one in self.streams.values())
+        return not (is_heard or self.connection.is_busy)
 
     @property
     def unsent(self) -> int:
         """Bytes that wait for the host."""
-        return self.questions.bytes + sum(one.outbox.bytes for one in self.streams.values())
+        return self.general.outbox.bytes + sum(one.outbox.bytes for one in self.streams.values())
+
+    def begin(self, of: Id) -> _HostStream:
+        """The stream of a new request."""
+        self._begun += 1
+        stream = self.streams[of] = _HostStream(self._begun, Outbox(self.news))
+        return stream
 
     def put(self, message: dict[str, Any], of: Id | None, droppable_above: float = math.inf) -> None:
         """See `HostWire.put`; what the host has no stream for is dropped."""
         if of is None:
-            self.questions.put(message)
+            self.general.outbox.put(message)
         elif (stream := self.streams.get(of)) is not None and stream.outbox.bytes < droppable_above:
             stream.is_complete = "method" not in message
             stream.outbox.put(message)
+            self.keep(of, stream)
 
     def give_up(self, of: Id) -> None:
         """See `HostWire.give_up`."""
         if of in self.streams:
             self.streams[of].is_complete = True
+            self.keep(of, self.streams[of])
             self.news.tell()
+
+    def keep(self, of: Id, stream: _HostStream) -> None:
+        """Keep what a stream was still to be sent, if the host left it, and forget the stream if that was all."""
+        if not stream.is_open:
+            waiting = stream.outbox.take()
+            self.events(stream, waiting)
+            stream.outbox.sent(waiting)
+            if stream.is_complete and self.streams.get(of) is stream:
+                del self.streams[of]
+
+    def events(self, stream: _HostStream, messages: Iterable[bytes]) -> bytes:
+        """The next events of a stream, which are kept."""
+        made: list[bytes] = []
+        for message in messages:
+            stream.events += 1
+            made.append(b"id: %d-%d\nevent: message\ndata: %s\n\n" % (stream.number, stream.events, message))
+            self._kept.append((stream.number, stream.events, made[-1]))
+            self._kept_bytes += len(made[-1])
+        while self._kept_bytes > _KEPT_MOST:
+            self._kept_bytes -= len(self._kept.popleft()[2])
+        return b"".join(made)
+
+    def taken_up(self, id: str) -> tuple[_HostStream, bytes]:
+        """The stream of an event that the host saw last, and what came behind it.
+
+        Raises:
+            _Answered: the host still has it open, or what came is not kept.
+        """
+        found = _EVENT_ID.fullmatch(id)
+        number, last = (int(found[1]), int(found[2])) if found is not None else (0, -1)
+        known = [one for one in (self.general, *self.streams.values()) if one.number == number]
+        # What ended, and is known by its events alone.
+        stream = known[0] if known else _HostStream(number, Outbox(self.news), is_complete=True, is_open=False)
+        if stream.is_open:
+            raise _Answered(409, "the session has that stream open already")
+        kept = {place: event for of, place, event in self._kept if of == number and place >= last}
+        if last < 0 or not ({last, last + 1} & kept.keys() or (known and stream.events == last)):
+            raise _Answered(400, "what came behind that event is not kept any more")
+        return stream, b"".join(event for place, event in kept.items() if place > last)
 
     async def run(self) -> None:
         """Run its calls until it has ended.
@@ -246,15 +310,19 @@ class HttpApp:
             raise MessageRefused(
                 INVALID_REQUEST, f"the id {id!r:.100} is that of a request that is not answered yet", id
             )
-        stream = session.streams[id] = _HostStream(Outbox(session.news))
+        stream = session.begin(id)
         try:
             session.connection.do(message)
             if stream.is_complete and message["method"] != "tools/call":
                 await _respond(send, 200, [("content-type", _JSON)], stream.outbox.take()[0])
             else:
-                await self._stream(session, stream, receive, send)
+                await self._stream(session, stream, _primer(stream, headers), receive, send)
+        except MessageRefused:
+            stream.is_complete = True
+            raise
         finally:
-            del session.streams[id]
+            stream.is_open = False
+            session.keep(id, stream)
 
     async def _initialize(self, message: dict[str, Any], send: _Send) -> None:
         """Begin a session, and forget it at once if it cannot be."""
@@ -269,7 +337,7 @@ class HttpApp:
                 raise _Answered(503, f"{_SESSIONS_MOST} sessions are in use")
             self._sessions.pop(idle).connection.end()
         session = _Session(self._served())
-        stream = session.streams[id] = _HostStream(Outbox(session.news))
+        stream = session.begin(id)
         session.connection.do(message)
         del session.streams[id]
         name = secrets.token_urlsafe(24)
@@ -280,43 +348,61 @@ class HttpApp:
     async def _listen(self, session: _Session, headers: dict[str, str], receive: _Receive, send: _Send) -> None:
         if _EVENTS not in headers.get("accept", ""):
             raise _Answered(406, f"expected Accept: {_EVENTS}")
-        if session.listens:
+        if "last-event-id" in headers:
+            stream, missed = session.taken_up(headers["last-event-id"])
+        elif session.general.is_open:
             raise _Answered(409, "the session has a stream already")
-        session.listens = True
+        else:
+            stream, missed = session.general, _primer(session.general, headers)
+        of = next((id for id, one in session.streams.items() if one is stream), "")
         try:
-            await self._stream(session, None, receive, send)
+            await self._stream(session, stream, missed, receive, send)
         finally:
-            session.listens = False
+            stream.is_open = False
+            if stream is not session.general:
+                session.keep(of, stream)
             session.news.tell()
 
-    async def _stream(self, session: _Session, own: _HostStream | None, receive: _Receive, send: _Send) -> None:
-        """Send what one request is to be sent, or without one what belongs to none, until its end or the host's."""
+    async def _stream(self, session: _Session, own: _HostStream, events: bytes, receive: _Receive, send: _Send) -> None:
+        """Send these events, and what a stream is to be sent, until its end or the host's."""
 
         async def leave_with_the_host() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
             nursery.cancel_scope.cancel()
 
+        own.is_open = True
+        general = session.general
         async with trio.open_nursery() as nursery:
             nursery.start_soon(leave_with_the_host)
             headers = [("content-type", _EVENTS), ("cache-control", "no-cache, no-transform")]
             await send({"type": "http.response.start", "status": 200, "headers": _encoded(headers)})
             is_over = False
             while not is_over:
-                is_over = session.connection.over.is_set() if own is None else own.is_complete
-                boxes = [] if own is None else [own.outbox]
-                if own is None or not session.listens:
-                    boxes.insert(0, session.questions)
-                taken = [(box, box.take()) for box in boxes]
-                events = b"".join(b"event: message\ndata: " + one + b"\n\n" for _, some in taken for one in some)
+                is_over = session.connection.over.is_set() if own is general else own.is_complete
+                boxes = [own.outbox] if own is general or general.is_open else [general.outbox, own.outbox]
+                taken = [(box, some) for box in boxes if (some := box.take())]
+                events += session.events(own, [one for _, some in taken for one in some])
                 if events:
-                    await send({"type": "http.response.body", "body": events, "more_body": True})
-                    for box, some in taken:
-                        box.sent(some)
+                    try:
+                        await send({"type": "http.response.body", "body": events, "more_body": True})
+                    finally:
+                        for box, some in taken:
+                            box.sent(some)
+                    events = b""
                 elif not is_over:
                     await session.news.wait()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             nursery.cancel_scope.cancel()
+
+
+def _primer(stream: _HostStream, headers: dict[str, str]) -> bytes:
+    """An event without data, which tells the host how to take a stream up that breaks before the first that has some.
+
+    Hosts of earlier revisions take each event for a message.
+    """
+    knows = headers.get("mcp-protocol-version", "") >= _PRIMED_FROM
+    return b"id: %d-%d\ndata: \n\n" % (stream.number, stream.events) if knows else b""
 
 
 async def _body(receive: _Receive) -> bytes | None:
