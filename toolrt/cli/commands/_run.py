@@ -29,12 +29,11 @@ from toolrt.cli._made_with import versions
 from toolrt.cli._tally import calls_of, tally
 from toolrt.cli.commands._history import print_way_back
 from toolrt.cli.experiment._input import checked_target, load_response, write_target
-from toolrt.cli.experiment._lsp import language_servers_of
-from toolrt.cli.experiment._mcp import servers_of
 from toolrt.cli.experiment._offer import ToolOptions, offered
 from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, above_0, at_least_one
 from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
+from toolrt.cli.experiment._servers import language_servers_of, servers_of
 from toolrt.cli.screen._board import watching
 from toolrt.cli.screen._escape import on_one_line, shown_lines
 from toolrt.cli.screen._permit import TerminalQuestions, permissions_of

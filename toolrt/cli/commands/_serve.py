@@ -28,10 +28,10 @@ from cyclopts import Parameter
 
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._input import checked_directory
-from toolrt.cli.experiment._lsp import language_servers_of
 from toolrt.cli.experiment._offer import ToolOptions, offered
 from toolrt.cli.experiment._options import LIMIT, Whole, above_0, at_least_one
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, Roots, roots_of
+from toolrt.cli.experiment._servers import language_servers_of
 from toolrt.cli.screen._permit import permissions_of
 from toolrt.cli.screen._screen import complain
 from toolrt.errors import InputRefused, MissingExtra, asks_to_exit

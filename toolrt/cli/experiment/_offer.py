@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Sequence
 
 import attrs
 
-from toolrt.cli.experiment._mcp import connected
 from toolrt.model import Registry, Services, Tool
 from toolrt.plugins import code, lsp, mcp
 from toolrt.services import parallel_edit_tool, shell_tool
@@ -70,5 +69,6 @@ async def offered(files: Workspace, wanted: ToolOptions) -> AsyncIterator[Runtim
             servers = await stack.enter_async_context(lsp.LanguageServers(files, wanted.language_servers))
             hooks.append(servers.after_lane)
             tools += servers.tools()
-        tools += await stack.enter_async_context(connected(wanted.mcp_servers, files))
+        if wanted.mcp_servers:
+            tools += await stack.enter_async_context(mcp.connect(wanted.mcp_servers, owner=files))
         yield RuntimeOptions(Registry(tools), Services(graph=index, search=index, lsp=servers, after_lane=hooks))
