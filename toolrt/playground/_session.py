@@ -40,6 +40,7 @@ from toolrt.sim.exploring._judge import judge
 from toolrt.sim.programs.given._constraints import CodeLine, Constraint
 from toolrt.teaching.litmus import Litmus
 from toolrt.teaching.play import Game
+from toolrt.teaching.play._tree import PlayedTree
 from toolrt.trace import stable_text
 
 __all__ = ["PlaygroundSession"]
@@ -184,7 +185,7 @@ class PlaygroundSession:
             **settings,
         )
         tree = Game(game).tree(_PLAYED)
-        return {"page": view.play(_PlayedTree(tree)).html}
+        return {"page": view.play(PlayedTree(tree)).html}
 
     def _batch(self, asked: Mapping[str, Any], tell: Tell) -> Answer:
         module = _loaded(_written(asked["source"]))
@@ -241,16 +242,6 @@ class PlaygroundSession:
         file = _written(asked["source"])
         shown: Answer = self._cells.run(asked["source"], str(file), asked["guess"], asked["first"])
         return shown
-
-
-class _PlayedTree:
-    """A tree that was made, for `toolrt.view.play`."""
-
-    def __init__(self, made: Mapping[str, Any]) -> None:
-        self._made = made
-
-    def tree(self) -> Mapping[str, Any]:
-        return self._made
 
 
 def _outcome(done: toolrt.BatchOutcome) -> str:

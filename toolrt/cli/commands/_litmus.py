@@ -29,7 +29,7 @@ from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import DefinitionRefused, InputRefused, NotReproducible
 from toolrt.teaching.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
 from toolrt.teaching.litmus import verify as verified
-from toolrt.teaching.litmus._cluster import verified_on
+from toolrt.teaching.litmus._verify import verified_on
 from toolrt.teaching.play import MOST_ON_A_PAGE, Game, write_site
 from toolrt.trace import stable_text
 

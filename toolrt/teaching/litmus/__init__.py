@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from toolrt.teaching.litmus._cancelled_in_line import CANCELLED_IN_LINE
 from toolrt.teaching.litmus._cancelling import CANCELLING
 from toolrt.teaching.litmus._cells import CELLS
 from toolrt.teaching.litmus._channels import CHANNELS
@@ -57,7 +56,7 @@ THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
         "locks": LOCKS,
         "waiting": WAITING,
         "channels and nurseries": CHANNELS,
-        "cancellation": (*CANCELLING, *CANCELLED_IN_LINE),
+        "cancellation": CANCELLING,
         "orders": ORDERS,
         "moments": MOMENTS,
         "threads and sockets": OUTSIDE,

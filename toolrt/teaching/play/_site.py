@@ -18,6 +18,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.teaching.litmus import THEMES, Litmus
 from toolrt.teaching.litmus._litmus import LESSONS
 from toolrt.teaching.play._game import Game
+from toolrt.teaching.play._tree import PlayedTree
 
 #: So many schedules of a program are on its page, unless another number is given.
 MOST_ON_A_PAGE = 300
@@ -73,7 +74,7 @@ def write_site(
     for program, after in zip(programs, [*programs[1:], None], strict=True):
         tree = Game(program).tree(most)
         tree |= {"index": "index.html", "next": None if after is None else [after.name, f"{after.name}.html"]}
-        size += view.play(_Told(tree)).save(target / f"{program.name}.html").stat().st_size
+        size += view.play(PlayedTree(tree)).save(target / f"{program.name}.html").stat().st_size
         entries[program.name] = _entry(program, tree)
         if not tree["whole"]:
             in_part.append(program.name)
@@ -90,16 +91,6 @@ def write_site(
     }
     size += view.gallery(document).save(index).stat().st_size
     return GallerySite(target, len(programs), size, tuple(in_part))
-
-
-@attrs.frozen
-class _Told:
-    """What a game gave, for `toolrt.view.play`."""
-
-    made: dict[str, Any]
-
-    def tree(self) -> dict[str, Any]:
-        return self.made
 
 
 def _entry(program: Litmus, tree: Mapping[str, Any]) -> dict[str, Any]:

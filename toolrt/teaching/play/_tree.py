@@ -7,8 +7,10 @@ name, so that a player sees that it exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from toolrt import sim
 from toolrt.teaching.litmus import Litmus, in_order
@@ -25,6 +27,17 @@ Values = dict[tuple[int, tuple[Any, ...], bool], tuple[str, str | None]]
 _PAGE_WORDS = "step schedule class"
 
 _Note = Callable[[sim.Execution], bool | list[str]]
+
+
+@attrs.frozen
+class PlayedTree:
+    """A tree that was made, for `toolrt.view.play`."""
+
+    made: Mapping[str, Any]
+
+    def tree(self) -> Mapping[str, Any]:
+        """Give it."""
+        return self.made
 
 
 def tree_of(litmus: Litmus, most: int) -> dict[str, Any]:
