@@ -1,4 +1,7 @@
-"""A streamed message of the Anthropic Messages API, read into a batch.
+"""The Anthropic SDK: a streamed reply of the Messages API runs as a batch while the model still speaks.
+
+``await run(runtime, client.messages.create(..., tools=tools(runtime), stream=True))`` gives the turn whose ``messages``
+the next request adds.  It is awaited from asyncio and from Trio alike.  See docs/how-to/anthropic.md.
 
 Rules.
     1. A call is complete at its ``content_block_stop``.  Where it has no text of arguments, the next event tells

@@ -1,4 +1,6 @@
-"""Function tools of the OpenAI Agents SDK that keep the order of calls.
+"""OpenAI Agents SDK: the function tools of an agent, run in call order where they touch the same thing.
+
+Needs the extra ``openai_agents``.
 
 The SDK starts one task for each function call of a model response, in call order.  Such a task asks for approval, runs
 the tool's input guardrails and the hooks, and then starts a second task, which runs the tool.  The first thing in the

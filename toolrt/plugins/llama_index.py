@@ -1,4 +1,6 @@
-"""Agents of LlamaIndex that keep the order of calls.
+"""LlamaIndex: agents whose tool calls run in call order where they touch the same thing, with results in call order.
+
+Needs the extra ``llama_index``.
 
 An agent is a workflow.  It sends an event for each call of a model response, in call order, and the step ``call_tool``
 takes them in that order, each in a task of its own: there the call takes its place.  The step

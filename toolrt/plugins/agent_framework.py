@@ -1,4 +1,6 @@
-"""Function middleware of Microsoft's Agent Framework that keeps the order of calls.
+"""Microsoft's Agent Framework: function calls of an agent, run in call order where they touch the same thing.
+
+Needs the extra ``agent_framework``.
 
 The framework starts one task for each function call of a model response, in call order, and waits in none of them
 before the first function middleware.  There the call takes its place.  The other middleware and the tool run when the
