@@ -334,15 +334,18 @@ def _plans(draws: random.Random, law: BlackBoxLaw) -> Iterator[SampleBatch]:
     """Plans for a law, without end."""
     while True:
         plan = _drawn(draws, law.cancels, of_one_tool=law.bound in ("slots", "rates"))
-        most = draws.choice((1, 2, 3))
-        bounds = {
-            "": None,
-            "limit": SampleBounds(limit=most),
-            "slots": SampleBounds(slots={"search": most}),
-            "rates": SampleBounds(rates={"search": most}),
-            "deadline": SampleBounds(deadline=draws.randint(0, 2 * max(_WAITS)) + 0.5),
-        }
-        yield attrs.evolve(plan, bounds=bounds[law.bound])
+        yield attrs.evolve(plan, bounds=_bounds(draws, law.bound)) if law.bound else plan
+
+
+def _bounds(draws: random.Random, what: str) -> SampleBounds:
+    most = draws.choice((1, 2, 3))
+    if what == "limit":
+        return SampleBounds(limit=most)
+    if what == "slots":
+        return SampleBounds(slots={"search": most})
+    if what == "rates":
+        return SampleBounds(rates={"search": most})
+    return SampleBounds(deadline=draws.randint(0, 2 * max(_WAITS)) + 0.5)
 
 
 def _killed_plans(adapter: Any, draws: random.Random) -> Iterator[SampleBatch]:
