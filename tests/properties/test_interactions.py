@@ -16,6 +16,7 @@ from toolrt.invariants.script import (
     FollowCell,
     LeaveOpen,
     OverwriteState,
+    ReadCell,
     Scripted,
     Shield,
     Sleep,
@@ -117,6 +118,9 @@ RIGHT = {
     ),
     "a sub-batch that is left open when the time was over in a shield": Mix(
         [Scripted([Shield(3.0), LeaveOpen("batch")], says="safe", timeout=1.5)]
+    ),
+    "a sub-batch behind one that is left open": Mix(
+        [Scripted([LeaveOpen("batch"), SubBatch([Scripted([ReadCell("a")])])])]
     ),
     "a call that is cancelled alone, with a thread inside it": Mix(
         [Scripted([SubBatch([Scripted([Sleep(3.0), AddCell("b", "q"), Sleep(1.0)], sync=True, thread=True)])])],

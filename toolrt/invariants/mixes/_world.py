@@ -16,6 +16,7 @@ import trio
 
 from toolrt import probe
 from toolrt.events import FileRead, MutationBegan, MutationEnded, ToolEffect, observer
+from toolrt.invariants._one_by_one import OneByOneContext
 from toolrt.invariants.mixes._twin import TwinDisk
 from toolrt.invariants.predicates._story import RETURNS, SHIELD
 from toolrt.invariants.script import (
@@ -227,6 +228,8 @@ class World:
                     left.append((_WORDS[action.what], batch))
                     if isinstance(ctx, ToolContext):
                         await _enter(ctx, action)
+                    elif isinstance(ctx, OneByOneContext) and batch is not None:
+                        ctx.sub_batches += 1  # the next sub-batch has the number that it has behind this one
                 elif isinstance(action, FailWhenCancelled):
                     await _wait_with_child(action)
                     self.vouch()
