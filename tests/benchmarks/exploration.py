@@ -8,7 +8,8 @@ reduction is beside a sampler, what it costs a step in long executions, and how 
 explanation.  Then it counts: the schedules and the classes of programs with known numbers of them, and how soon
 samplers find known bugs.
 
-``--speed`` stops before it counts.  ``--json`` prints each row as a JSON object.  ``--fast-check DIR`` names a
+``--speed`` stops before it counts.  ``--checked`` prints one table alone: walks, portfolio and reduction in
+times one `trio.run` each.  ``--json`` prints each row as a JSON object.  ``--fast-check DIR`` names a
 directory in which ``npm install fast-check`` was run; its scheduler is then measured on the lost update too, with node.
 """
 
@@ -396,7 +397,7 @@ def print_parts(rows: Rows) -> None:
         program, steps = beside_many(tasks), 11 * tasks + 2
         repeats = max(4, 20_000 // steps)
         # Some executions are run twice.
-        runs = repeats + sum(map(Repeats.is_due, range(1, 1 + repeats)))
+        runs = repeats + sum(Repeats.is_due(index, steps) for index in range(1, 1 + repeats))
         pairs = []
         for _ in range(3):
             # The first execution, and its second run at the end, are reported in full: they are not what is measured.
@@ -409,42 +410,67 @@ def print_parts(rows: Rows) -> None:
         rows.add(tasks, ours, theirs, ours / theirs)
 
 
-#: What is explored with a check that looks at the outcome alone: its name, what makes it, and how many executions.
-CHECKED: list[tuple[str, Callable[[], Program], int]] = [
-    ("lost update 3x2", lost_update, 600),
-    ("1,000 steps", lambda: added(1_000), 40),
-    ("10,000 steps", lambda: added(10_000), 6),
-    ("100 tasks", lambda: beside_many(100), 30),
+def counted_in_a_dict() -> Program:
+    """Three tasks that add to one key of a plain dict, 150 steps each: what tracking costs."""
+
+    async def program() -> None:
+        counts = {"all": 0}
+
+        async def add() -> None:
+            for _ in range(150):
+                counts["all"] += 1
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(add)
+
+    return program
+
+
+#: What is explored with a check that looks at the outcome alone: its name, what makes it, how many executions, and
+#: whether plain objects are tracked.
+CHECKED: list[tuple[str, Callable[[], Program], int, bool]] = [
+    ("lost update 3x2", lost_update, 600, False),
+    ("a plain dict, 450 steps, tracked", counted_in_a_dict, 200, True),
+    ("1,000 steps", lambda: added(1_000), 40, False),
+    ("10,000 steps", lambda: added(10_000), 6, False),
+    ("100 tasks", lambda: beside_many(100), 30, False),
 ]
 
 
 def print_checked(rows: Rows) -> None:
-    """Print how fast programs are explored with a check, in times one `trio.run` each: medians, least and most."""
-    columns = {"least": ">8.2f", "times trio.run": ">16.2f", "most": ">8.2f"}
-    rows.begin("checked", {"explored": "<40", **columns})
+    """Print how fast programs are explored, in times one `trio.run` each: medians, least and most."""
+    columns = {"least": ">8.2f", "times trio.run": ">16.2f", "most": ">8.2f", "second runs": ">12"}
+    rows.begin("checked", {"explored": "<56", **columns})
 
     def check(execution: sim.Execution) -> bool:
         return execution.error is None
 
-    for name, make, executions in CHECKED:
+    ways: list[tuple[str, Callable[[int], sim.Strategy], Any]] = [
+        ("walk", lambda n: sim.Random(sim.RandomWalk(1), n), None),
+        ("walk with check", lambda n: sim.Random(sim.RandomWalk(1), n), check),
+        ("Portfolio with check", sim.Portfolio, check),
+        ("DPOR", lambda n: sim.DPOR(samples=0), None),
+    ]
+    for name, make, executions, track in CHECKED:
         program = make()
-        ways: list[tuple[str, Callable[[], sim.Strategy], Any]] = [
-            ("walk", lambda n=executions: sim.Random(sim.RandomWalk(1), n), None),  # type: ignore[misc]
-            ("walk with check", lambda n=executions: sim.Random(sim.RandomWalk(1), n), check),  # type: ignore[misc]
-            ("Portfolio with check", lambda n=executions: sim.Portfolio(n), check),  # type: ignore[misc]
-        ]
         times: dict[str, list[float]] = {way: [] for way, *_ in ways}
+        again = {}
         for _ in range(ROUNDS):
             begun = time.process_time()
             for _ in range(executions):
                 trio.run(program)
-            bare_seconds = time.process_time() - begun
+            bare_seconds = (time.process_time() - begun) / executions
             for way, strategy, judge in ways:
                 begun = time.process_time()
-                sim.explore(program, strategy(), judge, step_limit=100_000)
-                times[way].append(bare_seconds / (time.process_time() - begun))
+                options: dict[str, Any] = {"step_limit": 100_000, "track": track}
+                report = sim.explore(program, strategy(executions), judge, executions, **options)
+                spent = time.process_time() - begun
+                times[way].append(bare_seconds * report.executions / spent)
+                again[way] = f"{report.repeated} of {report.executions}"
         for way, found in times.items():
-            rows.add(f"{name}: {way}", min(found), statistics.median(found), max(found))
+            rows.add(f"{name}: {way}", min(found), statistics.median(found), max(found), again[way])
 
 
 def print_neighbour(rows: Rows, directory: Path) -> None:
@@ -468,9 +494,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fast-check", type=Path, help="where fast-check was installed")
     parser.add_argument("--speed", action="store_true", help="show speed alone")
+    parser.add_argument("--checked", action="store_true", help="show the table of walks, portfolio and reduction alone")
     parser.add_argument("--json", action="store_true", help="print each row as a JSON object")
     options = parser.parse_args()
     rows = Rows(options.json)
+    if options.checked:
+        print_checked(rows)
+        return
     rows.begin("speed", {"program": "<34", "explored/s": ">12,.0f", "trio.run/s": ">12,.0f", "ratio": ">8.2f"})
     for name, factory in PROGRAMS:
         program = factory()

@@ -62,16 +62,19 @@ def test_value_of_two_is_seen_in_a_small_exploration() -> None:
 
 
 def test_one_in_fifty_is_run_twice() -> None:
-    """Of n executions the first and at least one in fifty are run again, and not many more."""
-    for n in (1, 50, 200):
+    """Of n executions the first and one in fifty are run again, and not many more; fewer of long ones or of many."""
+    for n, steps, least, most in (1, 1, 1, 1), (50, 1, 8, 8), (200, 1, 11, 11), (1_400, 1, 21, 30), (40, 1_000, 4, 4):
         calls = itertools.count()
 
-        async def program(calls=calls) -> None:  # noqa: ASYNC124
+        async def program(calls=calls, steps=steps) -> None:
             next(calls)
+            for _ in range(steps - 1):
+                await checkpoint()
 
-        assert sim.explore(program, sim.Random(sim.RandomWalk(0), n)).executions == n
-        again = next(calls) - n
-        assert 1 + n // 50 <= again <= 7 + n // 50
+        report = sim.explore(program, sim.Random(sim.RandomWalk(0), n))
+        assert report.executions == n
+        assert least <= report.repeated <= most
+        assert next(calls) == n + report.repeated
 
 
 def test_late_change_is_seen() -> None:

@@ -48,6 +48,8 @@ class Evidence:
     executions: int = 0
     failed: int = 0
     undecided: int = 0
+    #: How often one was run a second time.
+    repeated: int = 0
     #: Why, and how many for each reason.
     reasons: Counter[str] = attrs.Factory(Counter)
     #: How many different schedules were among them.
@@ -206,6 +208,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         verdict=verdict,
         claim=claim,
         executions=seen.executions,
+        repeated=seen.repeated,
         distinct=seen.distinct,
         complete=complete,
         outcomes=seen.outcomes,

@@ -281,6 +281,7 @@ class Divided:
             repeats.compare(first, again)
             seen.note_left_behind(first, again)
         seen.caveats |= repeats.caveats
+        seen.repeated = tally.repeated + repeats.runs
         seen.difference = tally.difference or repeats.difference
         seen.lost = self._doubt
         if not (seen.failed or seen.undecided or seen.difference or seen.lost or search.unfinished()):

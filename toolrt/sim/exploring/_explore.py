@@ -225,7 +225,8 @@ def explore(
             schedule, the program may run once more for it.  None: an execution fails when it has an error, and what
             comes out of it is not judged.  Where a check has an attribute `leaves_out`, a tuple of texts, the report
             says that it leaves those out.
-        max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
+        max_executions: stop after so many, 1 or more; None is as many as the strategy gives.  Some of them are run
+            twice, which `Report.repeated` counts and this does not.
         jobs: the number of processes, 1 or more; or a `concurrent.futures.Executor`; or a `dask.distributed.Client`,
             whose cluster then runs it.  With more than one process the strategy is `Exhaustive`, `Bounded`, `DPOR`,
             `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the

@@ -26,6 +26,7 @@ from toolrt.sim.engine._job import Driver, Job, RecordNeeded
 from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.policies import Choices, Policy
+from toolrt.sim.policies._choices import NamelessChoices
 from toolrt.trace import stable_text
 
 if TYPE_CHECKING:
@@ -84,6 +85,21 @@ class LazyRecords:
         except RecordNeeded:
             self._are_wanted = job.reports = job.looks_for_circles = True
             return (yield job), True
+
+    def repeat(
+        self, execution: Execution, policy: Policy, alone: bool, reports: bool, keep: bool = False
+    ) -> Driver[Execution]:
+        """Make the choices of `execution` again, and give that run, once it was compared.
+
+        It was run under `policy`, and reports or not; `keep`: the second run keeps a record in any case.
+        """
+        # Where the first run had no names to decide by, the second needs none.
+        repeated = (NamelessChoices if hasattr(policy, "pick_any") else Choices)(execution.choices)
+        own = alone, reports or keep, self.are_seen
+        chance = execution.chance or 0
+        again = yield Job(self._program, repeated, self._step_limit, execution.index, *own, chance=chance)
+        self._repeats.compare(execution, again, touched=reports)
+        return again
 
     def judge(self, execution: Execution, is_kept: bool) -> Judgement:
         """Judge an execution, which has a record or not, and learn whether the check needs one."""

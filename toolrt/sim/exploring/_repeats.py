@@ -5,7 +5,8 @@ same outcome; and up to the first choice every execution with the same random nu
 depends on something that no schedule holds.
 
 Which executions are run twice: the first, those numbered by a power of two up to 32, and one in fifty.  A value that
-chance decides between two is then seen in a small exploration, too, and a large one costs a fiftieth more.
+chance decides between two is then seen in a small exploration, too.  After the first thousand it is one in two hundred.
+Of executions of 1,000 steps or more those numbered by a power of four: each has many chances to differ.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ __all__ = [
 
 _OFTEN, _EVERY = frozenset((1, 2, 4, 8, 16, 32)), 50
 
+# The same in executions of many steps, and after many executions.
+_OFTEN_IN_LONG, _LONG, _SELDOM, _MANY = frozenset((1, 4, 16)), 1_000, 200, 1_000
+
 
 class Repeats:
     """Holds the executions of one exploration against each other."""
@@ -38,6 +42,8 @@ class Repeats:
     def __init__(self) -> None:
         self._beginning: tuple[tuple[str, ...], ...] | None = None
         self._chance: int | None = None
+        #: How many second runs there were.
+        self.runs = 0
         #: The outcome of each list of choices.
         self.outcomes: dict[Any, Any] = {}
         #: How two executions differ that must be alike; None: no two do.
@@ -65,6 +71,7 @@ class Repeats:
 
     def compare(self, execution: Execution, again: Execution, touched: bool = True) -> None:
         """Hold `execution` against another run of its choices; `touched`: both say what their steps touched."""
+        self.runs += 1
         if self.difference is None and not _looks_alike(execution, again, touched):
             self.difference = difference_between(execution, again, touched)
         if (what := _heard_otherwise(execution, again)) is not None:
@@ -73,9 +80,10 @@ class Repeats:
                 self.difference += f"; {what}"
 
     @staticmethod
-    def is_due(index: int) -> bool:
+    def is_due(index: int, steps: int) -> bool:
         """Say whether the execution of this number, from 0, is run twice at once; the first is when all is over."""
-        return index % _EVERY == _EVERY - 1 or index in _OFTEN
+        every = _EVERY if index < _MANY else _SELDOM
+        return index % every == every - 1 or index in (_OFTEN if steps < _LONG else _OFTEN_IN_LONG)
 
 
 # What a difference says of real bytes begins with this.

@@ -463,6 +463,8 @@ class Report:
     pairs: PairCoverage | None = None
     #: Why executions decided nothing, each with its remedy, and how many for each reason; the most frequent first.
     reasons: dict[str, int] = attrs.Factory(dict)
+    #: How many second runs of the same choices there were beside the executions, to see that schedules decide.
+    repeated: int = 0
 
     @property
     def summary(self) -> str:

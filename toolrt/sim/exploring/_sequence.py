@@ -22,7 +22,6 @@ from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.exploring._tally import FAILURES_KEPT, outcome_key
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Choices
-from toolrt.sim.policies._choices import NamelessChoices
 from toolrt.sim.strategies import Redundant, Search, Shared
 from toolrt.sim.strategies.dpor._dpor import DPORSearch
 
@@ -111,14 +110,9 @@ def exploration(
             seen.reasons[judgement.why] += 1
         seen.failed += judgement.failed
         kept = judgement.failed and len(seen.failures) < FAILURES_KEPT
-        if repeats.is_due(seen.executions - 1) or (kept and (not reports or not seen.failures)):
+        if repeats.is_due(seen.executions - 1, len(choices)) or (kept and (not reports or not seen.failures)):
             # A failure that is kept reports what its steps touched.
-            # Where the first run was handed no lists of names, the second needs none.
-            needs_no_list = hasattr(policy, "pick_any") or hasattr(policy, "_pick_kept")
-            repeated = (NamelessChoices if needs_no_list else Choices)(choices)
-            own = alone, reports or kept, records.are_seen
-            again = yield Job(program, repeated, step_limit, execution.index, *own, chance=chance)
-            repeats.compare(execution, again, touched=reports)
+            again = yield from records.repeat(execution, policy, alone, reports, kept)
             if kept and again.choices == choices and another_outcome(execution.outcome, again.outcome) is None:
                 execution = again
             elif kept:
@@ -136,5 +130,5 @@ def exploration(
     if not is_compared:
         yield from compared()
     seen.caveats |= repeats.caveats
-    seen.distinct, seen.difference = len(repeats.outcomes), repeats.difference
+    seen.distinct, seen.difference, seen.repeated = len(repeats.outcomes), repeats.difference, repeats.runs
     return seen

@@ -45,6 +45,8 @@ class Tally:
 
     #: How many there were.
     executions: int = 0
+    #: How many of them were run twice.
+    repeated: int = 0
     #: How many of them failed.
     failed: int = 0
     #: How many decided nothing.
@@ -102,6 +104,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Count what another has counted."""
         self.executions += other.executions
+        self.repeated += other.repeated
         self.failed += other.failed
         self.undecided += other.undecided
         for why, count in other.reasons.items():

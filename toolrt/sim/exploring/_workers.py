@@ -28,13 +28,12 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import simulate
-from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.engine._job import Driver
 from toolrt.sim.exploring._interrupts import interrupts_held
 from toolrt.sim.exploring._judge import Check
 from toolrt.sim.exploring._records import LazyRecords
 from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ReplayableExecution, Tally
-from toolrt.sim.policies import Choices
 from toolrt.sim.programs._actors import with_actors, with_clock, with_order
 from toolrt.sim.programs.given._weaving import GivenWorld
 from toolrt.sim.programs.tracking._tracking import Tracking
@@ -185,11 +184,9 @@ class ExplorationBench:
             except Exception:
                 answer.broke = ReplayableExecution(place, index, execution.choices, execution.chance or 0)
                 break
-            if repeats.is_due(self._made):
-                choices = Choices(execution.choices, execution.chance)
-                own = alone, reports, records.are_seen
-                again = yield Job(self._program, choices, task.step_limit, index, *own)
-                repeats.compare(execution, again, touched=reports)
+            if repeats.is_due(self._made, len(execution.choices)):
+                yield from records.repeat(execution, policy, alone, reports)
+                tally.repeated += 1
             self._made += 1
             tally.note(execution, judgement, place, part.repeats, self._number)
             tally.difference = repeats.difference
