@@ -148,8 +148,9 @@ def _children() -> set[int]:
 def test_no_signal_is_ignored_in_a_command(answer: Answer, left: Left) -> None:
     """What this program or its supervisor ignores, a command does not."""
     result = answer("grep SigIgn /proc/self/status; grep SigBlk /proc/self/status")
-    numbers = [int(line.split()[1], 16) for line in result.content.splitlines()[:2]]
-    assert numbers == [0, 0]
+    # 32 and 33 are the C library's own; where it spawns a process, it may leave them ignored.
+    others = ~(0b11 << 31)
+    assert [int(line.split()[1], 16) & others for line in result.content.splitlines()[:2]] == [0, 0]
 
 
 @pytest.mark.process

@@ -66,7 +66,7 @@ class SqliteRecords:
         if self._connection is not None:
             return self._connection
         _made_private(self.name)
-        connection = sqlite3.connect(self.name, _PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.name, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)
         except sqlite3.OperationalError as error:
