@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import resources
 
 import attrs
 
@@ -101,68 +102,25 @@ class Workload:
         return TimedCall(shape.name, max(1, round(seconds / _GRAIN)) * _GRAIN, tuple(claims), shape.declares)
 
 
-_RETAIL = Workload(
-    "retail",
-    (
-        ToolShape("get_order_details", 30, 0.4, ("read order",)),
-        ToolShape("get_product_details", 20, 0.4, ("read product",)),
-        ToolShape("get_user_details", 14, 0.4, ("read user",)),
-        ToolShape("find_user_id_by_name_zip", 8, 0.6, ("read user *",)),
-        ToolShape("find_user_id_by_email", 6, 0.6, ("read user *",)),
-        ToolShape("list_all_product_types", 3, 0.6, ("read product *",)),
-        ToolShape("calculate", 4, 0.1),
-        ToolShape("modify_pending_order_items", 6, 1.0, ("write order", "read product", "write user")),
-        ToolShape("exchange_delivered_order_items", 6, 1.0, ("write order", "read product", "read user")),
-        ToolShape("return_delivered_order_items", 6, 1.0, ("write order", "read user")),
-        ToolShape("cancel_pending_order", 5, 1.0, ("write order", "write user")),
-        ToolShape("modify_pending_order_address", 4, 0.8, ("write order",)),
-        ToolShape("modify_user_address", 3, 0.8, ("write user",)),
-        ToolShape("modify_pending_order_payment", 2, 1.0, ("write order", "write user")),
-        ToolShape("transfer_to_human_agents", 1, 2.0, ("write order *", "write user *"), declares=False),
-    ),
-    {2: 40, 3: 25, 4: 15, 5: 10, 6: 6, 8: 4},
-    {"order": 5, "product": 12, "user": 2},
-)
+def _described() -> Iterator[Workload]:
+    """The workloads of `workloads.txt`: what sizes and things there are, and a row for each tool."""
+    text = resources.files("toolrt.teaching.lab").joinpath("workloads.txt").read_text(encoding="utf-8")
+    for block in text.split("\n\n"):
+        name, sizes, things, *rows = block.strip().splitlines()
+        tools = []
+        for row in rows:
+            tool, weight, seconds, touches, declares = (cell.strip() for cell in row.split("|"))
+            touched = tuple(touches.split(", ")) if touches else ()
+            tools.append(ToolShape(tool, int(weight), float(seconds), touched, declares == "declares"))
+        counts = {int(size): share for size, share in _counts(sizes)}
+        yield Workload(name.removeprefix("# "), tuple(tools), counts, dict(_counts(things)))
 
-_FILES = Workload(
-    "files",
-    (
-        ToolShape("cd", 51, 0.05, ("write directory",), declares=False),
-        ToolShape("post_tweet", 34, 0.8, ("write feed",)),
-        ToolShape("send_message", 28, 0.8, ("write inbox",)),
-        ToolShape("touch", 22, 0.1, ("write file", "read directory")),
-        ToolShape("echo", 22, 0.1, ("write file", "read directory")),
-        ToolShape("cat", 19, 0.1, ("read file", "read directory")),
-        ToolShape("view_messages_sent", 17, 0.5, ("read inbox",)),
-        ToolShape("wc", 16, 0.2, ("read file", "read directory")),
-        ToolShape("mv", 15, 0.1, ("write file", "read directory")),
-        ToolShape("cp", 15, 0.2, ("write file", "read directory")),
-        ToolShape("ls", 12, 0.2, ("read file *", "read directory")),
-        ToolShape("diff", 11, 0.2, ("read file", "read directory")),
-        ToolShape("grep", 10, 0.4, ("read file", "read directory")),
-        ToolShape("tail", 9, 0.1, ("read file", "read directory")),
-        ToolShape("mean", 9, 0.05),
-        ToolShape("sort", 8, 0.2, ("read file", "read directory")),
-        ToolShape("find", 8, 0.5, ("read file *", "read directory")),
-        ToolShape("mkdir", 6, 0.1, ("write file", "read directory")),
-    ),
-    {2: 156, 3: 67, 4: 20, 5: 11, 6: 1, 7: 2},
-    {"directory": 1, "file": 6, "feed": 1, "inbox": 1},
-)
 
-_CODING = Workload(
-    "coding",
-    (
-        ToolShape("read_file", 40, 0.1, ("read file",)),
-        ToolShape("search", 20, 0.6, ("read file *",)),
-        ToolShape("edit_file", 20, 0.2, ("write file",)),
-        ToolShape("fetch", 6, 1.5, ("read page",)),
-        ToolShape("run_command", 10, 2.0, ("read file *", "write build"), declares=False),
-        ToolShape("change_dir", 4, 0.05, ("write directory",), declares=False),
-    ),
-    {2: 20, 3: 20, 4: 20, 6: 20, 8: 10, 12: 10},
-    {"file": 10, "page": 20, "build": 1, "directory": 1},
-)
+def _counts(row: str) -> Iterator[tuple[str, int]]:
+    """The pairs of a row such as ``things: order 5, user 2``."""
+    for pair in row.partition(": ")[2].split(", "):
+        name, number = pair.split()
+        yield name, int(number)
 
 
 def random_mixes(undeclared: float = 0.1, changes: float = 0.3, calls: int = 8) -> Workload:
@@ -191,7 +149,5 @@ def random_mixes(undeclared: float = 0.1, changes: float = 0.3, calls: int = 8) 
 #: The workloads of the page, by name.
 WORKLOADS: Mapping[str, Workload] = {
     "random": attrs.evolve(random_mixes(), name="random"),
-    "retail": _RETAIL,
-    "files": _FILES,
-    "coding": _CODING,
+    **{one.name: one for one in _described()},
 }
