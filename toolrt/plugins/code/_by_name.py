@@ -80,7 +80,7 @@ class ByName:
 
     def _here(self, path: str, name: str, scope: int) -> tuple[Target, ...]:
         symbols = self._tree.facts(path).symbols
-        named = [symbol for symbol in symbols if symbol.name == name and symbol.kind not in _HOLDERS]
+        named = self._named_in(path, name)
         around = [scope]
         while around[-1] != MODULE:
             around.append(symbols[around[-1]].parent)
@@ -89,6 +89,16 @@ class ByName:
             if inside:
                 return self._targets(path, inside)
         return self._targets(path, named)
+
+    def _named_in(self, path: str, name: str) -> list[Symbol]:
+        """What the file defines under that name."""
+        symbols = self._tree.facts(path).symbols
+        return [symbol for symbol in symbols if symbol.name == name and symbol.kind not in _HOLDERS]
+
+    def _with_bodies(self, found: list[Target]) -> tuple[Target, ...]:
+        """Those of `found` that are no prototypes, if there are any."""
+        real = [one for one in found if self._symbol(one).kind != "prototype"]
+        return tuple(real or found)[:_MOST]
 
     def _targets(self, path: str, symbols: list[Symbol]) -> tuple[Target, ...]:
         bodies = [symbol for symbol in symbols if symbol.kind != "prototype"] or symbols
@@ -127,15 +137,9 @@ class ByName:
                         symbol for symbol in facts.symbols if symbol.name == name and symbol.parent == MODULE
                     ]
                 else:
-                    symbols = [
-                        symbol for symbol in facts.symbols if symbol.name == wanted and symbol.kind not in _HOLDERS
-                    ]
+                    symbols = self._named_in(file, wanted)
                 found += self._targets(file, symbols)
-        found = list(dict.fromkeys(found))
-        if len(found) > 1:
-            real = [one for one in found if self._symbol(one).kind != "prototype"]
-            found = real or found
-        return tuple(found)[:_MOST]
+        return self._with_bodies(list(dict.fromkeys(found)))
 
     def _within(self, path: str, holder: str, name: str) -> tuple[Target, ...]:
         """The members called `name` of a class, trait or namespace called `holder`."""
@@ -144,15 +148,11 @@ class ByName:
         if language in _BY_DIRECTORY:
             places += self._tree.siblings(path)
         for file in dict.fromkeys(places):
-            if self._related(file, language):
-                found = self._members_named(file, holder, name)
-                if found:
-                    return found
-        for file in self._tree.defining(name):
-            if self._related(file, language) and holder[:1].isupper():
-                found = self._members_named(file, holder, name)
-                if found:
-                    return found
+            if self._related(file, language) and (found := self._members_named(file, holder, name)):
+                return found
+        for file in self._tree.defining(name) if holder[:1].isupper() else ():
+            if self._related(file, language) and (found := self._members_named(file, holder, name)):
+                return found
         return ()
 
     def _members_named(self, path: str, holder: str, name: str) -> tuple[Target, ...]:
@@ -213,12 +213,8 @@ class ByName:
         wanted = set(self._tree.defining(name))
         for file in files:
             if file != path and file in wanted and self._related(file, language):
-                symbols = [
-                    one for one in self._tree.facts(file).symbols if one.name == name and one.kind not in _HOLDERS
-                ]
-                found += self._targets(file, symbols)
-        real = [one for one in found if self._symbol(one).kind != "prototype"]
-        return tuple(real or found)[:_MOST]
+                found += self._targets(file, self._named_in(file, name))
+        return self._with_bodies(found)
 
     def _everywhere(self, path: str, name: str) -> tuple[Target, ...]:
         language = self._tree.facts(path).language
@@ -228,12 +224,8 @@ class ByName:
             found: list[Target] = []
             for file in self._tree.defining(name):
                 if self._related(file, language):
-                    symbols = [
-                        one for one in self._tree.facts(file).symbols if one.name == name and one.kind not in _HOLDERS
-                    ]
-                    found += self._targets(file, symbols)
-            real = [one for one in found if self._symbol(one).kind != "prototype"]
-            known = self._named[key] = tuple(real or found)[:_MOST]
+                    found += self._targets(file, self._named_in(file, name))
+            known = self._named[key] = self._with_bodies(found)
         return known
 
     def _related(self, path: str, language: str) -> bool:

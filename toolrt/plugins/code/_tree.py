@@ -200,9 +200,12 @@ class SourceTree:
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), one.module))
         if one.level and beside in self.files:
             return [beside]
-        stem = posixpath.basename(one.module).split(".")[0]
-        tail = f"/{one.module}"
-        found = self._nearest([file for file in self._by_stem.get(stem, ()) if f"/{file}".endswith(tail)], path)
+        return self._ending_with(one.module, path)
+
+    def _ending_with(self, tail: str, path: str) -> list[str]:
+        """The nearest file whose path ends with `tail`, alone; none: there is no such file."""
+        stem = posixpath.basename(tail).split(".")[0]
+        found = self._nearest([file for file in self._by_stem.get(stem, ()) if f"/{file}".endswith(f"/{tail}")], path)
         return [] if found is None else [found]
 
     def _go_imported(self, path: str, module: str) -> list[str]:
@@ -225,11 +228,8 @@ class SourceTree:
                 [] if directory is None else [each for each in self._directories[directory] if each.endswith(".java")]
             )
         for name in (f"{one.module}.{one.name}", one.module):  # the second is a static import
-            tail = f"/{name.replace('.', '/')}.java"
-            stem = name.rpartition(".")[2]
-            found = self._nearest([each for each in self._by_stem.get(stem, ()) if f"/{each}".endswith(tail)], path)
-            if found is not None:
-                return [found]
+            if found := self._ending_with(f"{name.replace('.', '/')}.java", path):
+                return found
         return []
 
     def _rust_imported(self, path: str, one: Import) -> list[str]:
@@ -253,6 +253,4 @@ class SourceTree:
         if one.level:
             beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
             return [beside] if beside in self.files else []
-        stem = posixpath.basename(name).split(".")[0]
-        found = self._nearest([file for file in self._by_stem.get(stem, ()) if f"/{file}".endswith(f"/{name}")], path)
-        return [] if found is None else [found]
+        return self._ending_with(name, path)
