@@ -6,6 +6,7 @@ writes down what it saw; what they wrote is the outcome, also of an execution th
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
+from toolrt.workspace import MemoryDisk
 
 Operation = tuple[Any, ...]
 
@@ -35,6 +37,76 @@ async def lost_update(tasks: int = 2, rounds: int = 1) -> int:
         for _ in range(tasks):
             nursery.start_soon(add)
     return cell.get()
+
+
+async def withholding() -> None:
+    """Whether a task waits follows from a list that nobody reports; a third task writes a cell."""
+    cell, queue, waiting = sim.Cell(0, "x"), list[int](), list[trio.Event]()
+
+    async def take() -> None:
+        while not queue:
+            event = trio.Event()
+            waiting.append(event)
+            await event.wait()
+        queue.pop()
+        await checkpoint()
+
+    async def put() -> None:
+        queue.append(1)
+        if waiting:
+            waiting.pop().set()
+
+    async def write() -> None:
+        cell.set(1)
+
+    async with trio.open_nursery() as nursery:
+        for task in (take, put, write):
+            nursery.start_soon(task)
+
+
+async def two_scopes() -> tuple[bool, ...]:
+    """Two scopes of one name, in two tasks."""
+    cut: dict[int, bool] = {}
+
+    async def work(number: int) -> None:
+        with sim.scope("work") as scope:
+            await checkpoint()
+        cut[number] = scope.cancelled_caught
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work, 0)
+        nursery.start_soon(work, 1)
+    return cut[0], cut[1]
+
+
+async def faulty_change() -> tuple[str, str]:
+    """A file of the disk in memory is changed, and any of its effects may fail: where it did, and what is there."""
+    operations: list[str] = []
+
+    def where(operation: str, *_: Any) -> bool:
+        operations.append(operation)
+        return True
+
+    disk = MemoryDisk({"a.txt": "old"}, fault=sim.faults(OSError(errno.EIO, "broken"), where=where))
+    try:
+        await disk.revise(("a.txt",), 100, lambda _: b"new")
+    except OSError:
+        return f"failed at {operations[-1]}", disk.peek(("a.txt",)).decode()
+    return "changed", disk.peek(("a.txt",)).decode()
+
+
+async def faulty_work() -> tuple[bool, ...]:
+    """A fault, a cancel and a timeout may come in any combination: which of them did."""
+    fault = sim.faults(ValueError("broken"))
+    failed = False
+    with trio.move_on_after(1) as timeout, sim.scope("work") as scope:
+        await checkpoint()
+        try:
+            fault()
+        except ValueError:
+            failed = True
+        await checkpoint()
+    return failed, scope.cancelled_caught, timeout.cancelled_caught
 
 
 class World:

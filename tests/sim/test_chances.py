@@ -11,10 +11,9 @@ import trio
 import trio.testing
 from trio.lowlevel import checkpoint
 
-from tests.sim._programs import timed
+from tests.sim._programs import faulty_change, faulty_work, timed, two_scopes
 from toolrt import sim
 from toolrt.errors import Deadlock, DefinitionRefused, ReplayDiverged
-from toolrt.workspace import MemoryDisk
 
 
 def _any(execution: sim.Execution) -> bool:
@@ -158,23 +157,9 @@ def test_named_scope_is_cancelled_before_each_of_its_steps() -> None:
 
 def test_scopes_of_one_name_are_cancelled_one_in_each_execution() -> None:
     """Two tasks have each a scope of that name: either is cut, never both."""
-
-    async def program() -> tuple[bool, ...]:
-        cut: dict[int, bool] = {}
-
-        async def work(number: int) -> None:
-            with sim.scope("work") as scope:
-                await checkpoint()
-            cut[number] = scope.cancelled_caught
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(work, 0)
-            nursery.start_soon(work, 1)
-        return cut[0], cut[1]
-
-    report = sim.explore(program, sim.Exhaustive(), cancel_at="work")
+    report = sim.explore(two_scopes, sim.Exhaustive(), cancel_at="work")
     assert set(report.outcomes) == {(False, False), (True, False), (False, True)}
-    assert all(len(names) <= 4 for execution in [sim.run(program, cancel_at="work")] for names in execution.enabled)
+    assert all(len(names) <= 4 for execution in [sim.run(two_scopes, cancel_at="work")] for names in execution.enabled)
 
 
 def test_scope_does_not_change_what_tasks_are_called() -> None:
@@ -381,22 +366,7 @@ def test_faults_only_where_they_are_wanted() -> None:
 
 def test_faults_of_the_disk_twin_are_choices() -> None:
     """Every effect of a change on the disk in memory may fail; what it leaves is the old file, never half a one."""
-
-    async def program() -> tuple[str, str]:
-        operations: list[str] = []
-
-        def where(operation: str, _: str) -> bool:
-            operations.append(operation)
-            return True
-
-        disk = MemoryDisk({"a.txt": "old"}, fault=sim.faults(OSError(errno.EIO, "broken"), where=where))
-        try:
-            await disk.revise(("a.txt",), 100, lambda _: b"new")
-        except OSError:
-            return f"failed at {operations[-1]}", disk.peek(("a.txt",)).decode()
-        return "changed", disk.peek(("a.txt",)).decode()
-
-    report = sim.explore(program, sim.Exhaustive())
+    report = sim.explore(faulty_change, sim.Exhaustive())
     assert report.verdict is sim.PASS
     assert report.outcomes == {
         ("changed", "new"): 1,
@@ -409,25 +379,11 @@ def test_faults_of_the_disk_twin_are_choices() -> None:
 # ---------------------------------------------------------------------- all together
 
 
-async def _everything() -> tuple[Any, ...]:
-    fault = sim.faults(ValueError("broken"))
-    failed, cut = False, False
-    with trio.move_on_after(1) as timeout, sim.scope("work") as scope:
-        await checkpoint()
-        try:
-            fault()
-        except ValueError:
-            failed = True
-        await checkpoint()
-    cut = scope.cancelled_caught
-    return failed, cut, timeout.cancelled_caught
-
-
 def test_clock_cancel_and_faults_are_combined_and_replayed() -> None:
     """A fault, a cancel and a timeout come in every combination, and each schedule is exact."""
     settings: dict[str, Any] = {"cancel_at": "work", "clock": "explored", "clock_moves": 1}
     executions: list[sim.Execution] = []
-    report = sim.explore(_everything, sim.Exhaustive(), lambda e: executions.append(e) or True, **settings)
+    report = sim.explore(faulty_work, sim.Exhaustive(), lambda e: executions.append(e) or True, **settings)
     assert report.claim.endswith(" with cancel_at=work, clock_moves<=1")
     assert set(report.outcomes) >= {(failed, cut, False) for failed in (False, True) for cut in (False, True)} | {
         (False, False, True),
@@ -436,7 +392,7 @@ def test_clock_cancel_and_faults_are_combined_and_replayed() -> None:
     # The first is also run once more, at the end.
     for execution in executions:
         for form in (execution.schedule, execution.schedule.short):
-            again = sim.replay(_everything, form, **settings)
+            again = sim.replay(faulty_work, form, **settings)
             assert (again.value, again.schedule) == (execution.value, execution.schedule)
 
 
@@ -445,9 +401,9 @@ def test_stepping_in_trios_own_loop_offers_the_same(monkeypatch: pytest.MonkeyPa
     from toolrt.sim.engine import _scheduler
 
     settings: dict[str, Any] = {"cancel_at": "work", "clock": "explored", "clock_moves": 1}
-    inside = sim.explore(_everything, sim.Exhaustive(), **settings)
+    inside = sim.explore(faulty_work, sim.Exhaustive(), **settings)
     monkeypatch.setattr(_scheduler, "can_step_inside", lambda: False)
-    outside = sim.explore(_everything, sim.Exhaustive(), **settings)
+    outside = sim.explore(faulty_work, sim.Exhaustive(), **settings)
     assert (outside.outcomes, outside.claim) == (inside.outcomes, inside.claim)
 
 

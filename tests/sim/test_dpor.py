@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from tests._profile import FULL
-from tests.sim._programs import OPERATIONS, THINGS, program_of
+from tests.sim._programs import OPERATIONS, THINGS, program_of, withholding
 from tests.sim._traces import TooMany, count_traces, reduced
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
@@ -204,32 +204,8 @@ def test_reduction_agrees_where_it_did_not(name: str) -> None:
 
 def test_a_step_that_withholds_what_decides_is_noticed() -> None:
     """An event is set when a list says so, which nobody reports: once more, by all that each step has touched."""
-
-    async def program() -> None:
-        cell, queue, waiting = sim.Cell(0, "x"), [], []
-
-        async def take() -> None:
-            while not queue:
-                event = trio.Event()
-                waiting.append(event)
-                await event.wait()
-            queue.pop()
-            await checkpoint()
-
-        async def put() -> None:
-            queue.append(1)
-            if waiting:
-                waiting.pop().set()
-
-        async def write() -> None:
-            cell.set(1)
-
-        async with trio.open_nursery() as nursery:
-            for task in (take, put, write):
-                nursery.start_soon(task)
-
-    report, search, outcomes = reduced(program)
-    counted = count_traces(program)
+    report, search, outcomes = reduced(withholding)
+    counted = count_traces(withholding)
     assert outcomes == counted.outcomes
     assert search.passes == 2
     assert report.claim == "exhaustive(traces<=9)"

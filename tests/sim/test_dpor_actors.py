@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,10 +13,19 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from tests._profile import FULL
-from tests.sim._programs import OPERATIONS, THINGS, lost_update, program_of, set_apart, timed
+from tests.sim._programs import (
+    OPERATIONS,
+    THINGS,
+    faulty_change,
+    faulty_work,
+    lost_update,
+    program_of,
+    set_apart,
+    timed,
+    two_scopes,
+)
 from tests.sim._traces import InParts, TooMany, count_traces, outcome_of, reduced
 from toolrt import sim
-from toolrt.workspace import MemoryDisk
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -44,21 +52,6 @@ async def sleeper() -> float:
 async def blocked() -> None:
     """A deadlock."""
     await trio.sleep_forever()
-
-
-async def two_scopes() -> tuple[bool, ...]:
-    """Two scopes of one name, in two tasks."""
-    cut: dict[int, bool] = {}
-
-    async def work(number: int) -> None:
-        with sim.scope("work") as scope:
-            await checkpoint()
-        cut[number] = scope.cancelled_caught
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(work, 0)
-        nursery.start_soon(work, 1)
-    return cut[0], cut[1]
 
 
 async def chosen() -> tuple[int, int]:
@@ -187,48 +180,20 @@ def test_values_that_nobody_else_sees_are_not_combined_with_orders() -> None:
 
 def test_faults_of_the_disk_are_branches() -> None:
     """Each operation of a change fails once, and the file is old or new."""
-
-    async def program() -> tuple[str, str]:
-        operations: list[str] = []
-
-        def where(operation: str, *_: Any, **__: Any) -> bool:
-            operations.append(operation)
-            return True
-
-        disk = MemoryDisk({"a.txt": "old"}, fault=sim.faults(OSError(errno.EIO, "broken"), where=where))
-        try:
-            await disk.revise(("a.txt",), 100, lambda _: b"new")
-        except OSError:
-            return f"failed at {operations[-1]}", disk.peek(("a.txt",)).decode()
-        return "changed", disk.peek(("a.txt",)).decode()
-
-    every, report = sim.explore(program, sim.Exhaustive()), sim.explore(program, sim.DPOR())
+    every, report = sim.explore(faulty_change, sim.Exhaustive()), sim.explore(faulty_change, sim.DPOR())
     assert report.outcomes == every.outcomes
     assert report.complete
 
 
 def test_everything_at_once_and_a_failure_is_replayed() -> None:
     """A fault, a cancel and a timeout in every combination; the schedule of a failure replays in every form."""
-
-    async def program() -> tuple[bool, ...]:
-        fault = sim.faults(ValueError("broken"))
-        failed = False
-        with trio.move_on_after(1) as timeout, sim.scope("work") as scope:
-            await checkpoint()
-            try:
-                fault()
-            except ValueError:
-                failed = True
-            await checkpoint()
-        return failed, scope.cancelled_caught, timeout.cancelled_caught
-
     actors: dict[str, Any] = {**WORK, "clock": "explored", "clock_moves": 1}
-    every = sim.explore(program, sim.Exhaustive(), **actors)
-    report = sim.explore(program, sim.DPOR(), lambda execution: execution.value != (True, True, False), **actors)
+    every = sim.explore(faulty_work, sim.Exhaustive(), **actors)
+    report = sim.explore(faulty_work, sim.DPOR(), lambda execution: execution.value != (True, True, False), **actors)
     assert set(report.outcomes) == set(every.outcomes)
     assert report.verdict is sim.FAIL
     for form in (report.failures[0].minimal, report.failures[0].schedule.to_json(), report.failures[0].minimal.short):
-        assert sim.replay(program, form, **actors).value == (True, True, False)
+        assert sim.replay(faulty_work, form, **actors).value == (True, True, False)
 
 
 def test_a_search_of_ones_own_around_the_reduction_may_have_actors() -> None:
@@ -357,6 +322,7 @@ def _agrees(spec: Any, declared: bool, actors: dict[str, Any], limit: int) -> No
         assert report.executions == len(counted.traces)
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_reduction_agrees_where_it_did_not(name: str) -> None:
     """Programs that a search through random ones found."""

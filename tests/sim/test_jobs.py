@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from tests.sim._divided import STRATEGIES, fine, pid, reduced, shown
+from tests.sim._programs import withholding
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused
 
@@ -108,34 +109,10 @@ def test_reduction_is_gone_on_with(jobs: int, programs, tmp_path: Path) -> None:
 @pytest.mark.process
 def test_jobs_leave_out_no_outcome_where_a_step_withholds_what_decides() -> None:
     """Whether it is noticed depends on which process sees what; the outcomes do not."""
-
-    async def program() -> None:
-        cell, queue, waiting = sim.Cell(0, "x"), [], []
-
-        async def take() -> None:
-            while not queue:
-                event = trio.Event()
-                waiting.append(event)
-                await event.wait()
-            queue.pop()
-            await checkpoint()
-
-        async def put() -> None:
-            queue.append(1)
-            if waiting:
-                waiting.pop().set()
-
-        async def write() -> None:
-            cell.set(1)
-
-        async with trio.open_nursery() as nursery:
-            for task in (take, put, write):
-                nursery.start_soon(task)
-
-    report = sim.explore(program, sim.DPOR(), fine, jobs=2)
+    report = sim.explore(withholding, sim.DPOR(), fine, jobs=2)
     assert report.complete
     assert report.claim.startswith("exhaustive(")
-    assert report.outcomes.keys() == sim.explore(program, sim.DPOR(), fine).outcomes.keys()
+    assert report.outcomes.keys() == sim.explore(withholding, sim.DPOR(), fine).outcomes.keys()
 
 
 @pytest.mark.process
