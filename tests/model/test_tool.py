@@ -19,6 +19,11 @@ async def _later(input: Any, state: Any = None) -> Any:
     """What cannot be waited for."""
 
 
+async def _stream(ctx: ToolContext) -> Any:
+    """A tool returns its answer, and streams none."""
+    yield 1
+
+
 @attrs.frozen
 class Edit:
     """A nested type of the tests."""
@@ -86,26 +91,8 @@ def test_input_becomes_arguments_of_the_hinted_types() -> None:
 def test_input_that_does_not_fit_is_refused_with_its_path(input: Any, problem: str) -> None:
     """Missing, extra and wrongly typed fields at any depth; nothing is coerced."""
     assert problems(patch, input)[0].startswith(problem)
-
-
-def test_input_problems_are_all_reported() -> None:
-    """Not only the first one."""
     assert len(problems(patch, {"edits": 1, "x": 2})) == 3
-
-
-def test_input_that_json_cannot_hold_is_refused() -> None:
-    """A set or an object is no JSON value."""
-    assert problems(patch, {"path": {1}, "edits": []})
-
-
-def test_defaults_are_not_copied_or_shared_by_accident() -> None:
-    """A mutable default is the function's own, as in Python."""
-
-    @toolrt.tool
-    async def listing(ctx: ToolContext, names: list[str] = ["a"]) -> None:  # noqa: B006
-        """List."""
-
-    assert listing.decode({}) == ((["a"],), {})
+    assert problems(patch, {"path": {1}, "edits": []})  # a set is no JSON value
 
 
 def test_tool_without_parameters_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +159,11 @@ def test_own_schema_never_fetches_another() -> None:
         (lambda ctx: None, {"stops_batch": _later}, "a function that answers at once"),
         (lambda self, ctx: None, {}, "a method"),
         ("text", {}, "a function"),
+        (_stream, {}, "generator"),
+        # What looks right: a claim without brackets, a timeout beyond all numbers, an owner without a table.
+        (lambda ctx: None, {"claims": Claim("a", READ)}, "expected"),
+        (lambda ctx: None, {"timeout": 10**400}, "expected"),
+        (lambda ctx: None, {"owner": object()}, "expected"),
     ],
 )
 def test_definition_that_cannot_work_is_refused(function: Any, options: dict[str, Any], says: str) -> None:
@@ -186,13 +178,16 @@ class _Odd(BaseException):
 
 @pytest.mark.parametrize("error", [ValueError, _Odd])
 def test_what_an_authors_function_raises_is_the_cautious_answer(error: type[BaseException]) -> None:
-    """Exclusive, everything, stops: whatever it raises."""
+    """Exclusive, everything, stops: whatever it raises, and where it gives no answer."""
 
     def fails(*_: object) -> Any:
         raise error
 
     odd = toolrt.tool(name="t", safe=fails, claims=fails, stops_batch=fails)(lambda ctx: None)
     assert (odd.is_safe({}), odd.may_stop({}), odd.claims_for({}, State())) == (False, True, (EVERYTHING,))
+    no_answers: Any = {"safe": lambda input: 1, "claims": lambda input, state: ["f"]}
+    odd = toolrt.tool(name="t", **no_answers)(lambda ctx: None)
+    assert (odd.is_safe({}), odd.claims_for({}, State())) == (False, (EVERYTHING,))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
@@ -219,18 +214,29 @@ def test_definition_with_a_hint_without_schema_is_refused() -> None:
         Registry([odd])
 
 
-def test_registry_refuses_two_tools_of_one_name() -> None:
-    """Names are distinct."""
-    with pytest.raises(DefinitionRefused, match="distinct names"):
-        Registry([patch, patch])
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [
+        ([patch, patch], "distinct names"),
+        (None, "a list of tools"),
+        ([lambda ctx: None], r"@toolrt\.tool, or toolrt\.Tool\.from_callable\(function\)"),
+        ([_later], r"@toolrt\.tool, or toolrt\.Tool\.from_callable\(function\)"),
+    ],
+)
+def test_registry_refuses_what_are_no_tools_of_distinct_names(tools: Any, says: str) -> None:
+    """The text says how a function becomes a tool."""
+    with pytest.raises(DefinitionRefused, match=says):
+        Registry(tools)
 
 
-def test_registry_refuses_what_is_no_tool() -> None:
-    """A plain function is not a tool, and None no list of them."""
-    with pytest.raises(DefinitionRefused, match="a list of tools"):
-        Registry(None)  # type: ignore[arg-type]
-    with pytest.raises(DefinitionRefused, match=r"@toolrt\.tool"):
-        Registry([lambda ctx: None])  # type: ignore[list-item]
+@pytest.mark.parametrize(
+    ("resource", "mode", "says"),
+    [*[(resource, WRITE, "resource") for resource in (1, ["a"], ("a", None), ("a", 1.5))], ("a", "write", "READ or")],
+)
+def test_claim_refuses_what_is_no_resource_or_mode(resource: Any, mode: Any, says: str) -> None:
+    """A resource is a string or a tuple of strings and integers."""
+    with pytest.raises(DefinitionRefused, match=says):
+        Claim(resource, mode)
 
 
 def test_tool_takes_its_description_from_the_docstring() -> None:
@@ -253,14 +259,6 @@ def test_tool_is_async_also_through_partial_and_callable_objects() -> None:
     assert not toolrt.tool(name="s")(lambda ctx: None).is_async
 
 
-def test_promises_that_fail_are_taken_as_the_worst() -> None:
-    """Safe that raises or is not True is unsafe, claims that raise or are no claims claim everything."""
-    safe = toolrt.tool(name="a", safe=lambda input: 1)(lambda ctx: None)  # type: ignore[arg-type, return-value]
-    broken = toolrt.tool(name="b", claims=lambda input, state: ["f"])(lambda ctx: None)  # type: ignore[arg-type, return-value, list-item]
-    assert not safe.is_safe({})
-    assert broken.claims_for({}, State()) == (EVERYTHING,)
-
-
 def test_promises_see_the_defaults() -> None:
     """Claims may look at a parameter that the model left out."""
 
@@ -269,19 +267,6 @@ def test_promises_see_the_defaults() -> None:
         """List."""
 
     assert listing.claims_for({}, State()) == (Claim(("dir", "."), READ),)
-
-
-@pytest.mark.parametrize("resource", [1, ["a"], ("a", None), ("a", 1.5)])
-def test_claim_refuses_a_resource_that_is_no_path(resource: Any) -> None:
-    """A resource is a string or a tuple of strings and integers."""
-    with pytest.raises(DefinitionRefused, match="resource"):
-        Claim(resource, WRITE)
-
-
-def test_claim_refuses_another_mode() -> None:
-    """READ or WRITE."""
-    with pytest.raises(DefinitionRefused, match="READ or"):
-        Claim("a", "write")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("input", [{"\ud800": 1}, {"a": 1, "\ud800": 1}, {"a": [{"\ud800": "\ud800"}]}])
@@ -295,16 +280,6 @@ def test_input_that_utf8_cannot_hold_is_refused(input: Any) -> None:
     assert isinstance(echo.decode(input), list)
 
 
-def test_definition_of_a_generator_is_refused() -> None:
-    """A tool returns its answer."""
-
-    async def stream(ctx: ToolContext) -> Any:
-        yield 1
-
-    with pytest.raises(DefinitionRefused, match="generator"):
-        toolrt.tool(stream)
-
-
 def test_hints_of_the_context_and_of_the_answer_are_not_evaluated() -> None:
     """They may be known to type checkers alone."""
 
@@ -312,20 +287,6 @@ def test_hints_of_the_context_and_of_the_answer_are_not_evaluated() -> None:
         """Type."""
 
     assert toolrt.tool(typed).schema["properties"] == {"a": {"type": "integer"}}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"claims": Claim("a", READ)},
-        {"timeout": 10**400},
-        {"owner": object()},
-    ],
-)
-def test_definition_options_that_look_right_are_refused(options: dict[str, Any]) -> None:
-    """A claim without brackets, a timeout beyond all numbers, an owner without a table."""
-    with pytest.raises(DefinitionRefused):
-        toolrt.tool(name="t", **options)(lambda ctx: None)
 
 
 def test_definition_of_a_nameless_function_asks_for_a_name() -> None:
@@ -376,12 +337,6 @@ def test_tool_whose_context_is_a_field_is_refused(annotation: Any) -> None:
     price.__annotations__["article"] = annotation
     with pytest.raises(DefinitionRefused, match=r"toolrt\.Tool\.from_callable\(function\) makes a tool"):
         toolrt.tool(price)
-
-
-def test_registry_says_how_a_function_becomes_a_tool() -> None:
-    """Both ways are named."""
-    with pytest.raises(DefinitionRefused, match=r"@toolrt\.tool, or toolrt\.Tool\.from_callable\(function\)"):
-        Registry([_later])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])
