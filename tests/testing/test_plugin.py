@@ -102,44 +102,6 @@ def test_marker_is_listed_with_all_its_options(inner: Inner) -> None:
     assert f"@pytest.mark.explore({taken}): run this async test" in output
 
 
-def test_explored_test_of_a_class_with_fixtures_and_parameters(inner: Inner) -> None:
-    """Methods, sync fixtures and parameters work as they do elsewhere."""
-    text = """
-import pytest, trio
-
-@pytest.fixture
-def base():
-    return 40
-
-@pytest.mark.explore(executions=5)
-class TestIt:
-    @pytest.mark.parametrize("more", [1, 2])
-    async def test_sum(self, base, more):
-        await trio.sleep(1000)
-        assert trio.current_time() == 1000
-        assert base + more in (41, 42)
-"""
-    ended(inner(text), 0, "2 passed")
-
-
-def test_explored_test_with_hypothesis(inner: Inner) -> None:
-    """Hypothesis draws the input, the explorer the schedules."""
-    text = """
-import pytest, trio
-from hypothesis import given, settings, strategies as st
-
-seen = set()
-
-@pytest.mark.explore(executions=3)
-@settings(max_examples=10, deadline=None)
-@given(number=st.integers(0, 100))
-async def test_number(number):
-    await trio.lowlevel.checkpoint()
-    assert number < 50
-"""
-    ended(inner(text), 1, "number=50")
-
-
 def test_sync_test_is_refused(inner: Inner) -> None:
     """There is nothing to explore in a sync test."""
     ended(inner("import pytest\n@pytest.mark.explore\ndef test_it(): pass\n"), 1, "needs an async test")
