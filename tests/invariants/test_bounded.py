@@ -35,6 +35,7 @@ def preemptions_needed(mutant: invariants.Mutant) -> int | None:
     return None
 
 
+@pytest.mark.drawn(25)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_caught_with_at_most_two_preemptions(mutant: invariants.Mutant) -> None:
     """The schedules with the fewest come first, and one of them is enough."""

@@ -12,6 +12,7 @@ from toolrt.sim import OperationEnd
 _SAMPLE = sim.Random(sim.RandomWalk(seed=3), 150)
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_object_is_linearizable(name: str) -> None:
     """No schedule of Trio's own objects, or of what is built rightly on them, has a history without an order."""

@@ -83,6 +83,7 @@ def test_progress_foresees_the_end() -> None:
 # ---------------------------------------------------------------- checkpoints
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_checkpoint_is_gone_on_with(jobs: int, strategy: sim.Strategy, programs, tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def _program(kind: type, way: Callable[[Any], Any]) -> Callable[[], Any]:
     return program
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_reduction_has_every_outcome_of_an_iteration(kind: type) -> None:
     """As each order has, for every way to go through an object; where it has not, it says that it is undecided."""

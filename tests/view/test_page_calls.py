@@ -135,6 +135,7 @@ def test_steps_of_a_call_are_those_of_its_task(opened: Open) -> None:
         )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_texts_below_the_bars_do_not_touch(opened: Open, width: int, scheme: str) -> None:

@@ -103,6 +103,7 @@ def test_made_directory_may_be_moved_and_deleted_in_one_batch() -> None:
     assert ending.files == {"e/f/a": b"one"}
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["d", "way", "e/..//d", "{root}/d"])
 def test_listing_sees_the_writes_before_it_and_none_after(name: str) -> None:
     """A directory that is listed by any name holds what the calls before it wrote, by any name."""

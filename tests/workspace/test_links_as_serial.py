@@ -134,6 +134,7 @@ BATCHES: dict[str, list[Call]] = {
 }
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("calls", BATCHES.values(), ids=BATCHES.keys())
 def test_named_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:
     """A batch that removes, moves or replaces links gives the results and files of its serial run."""
