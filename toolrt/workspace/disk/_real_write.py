@@ -490,9 +490,14 @@ _exclusive_rename, _exchanging_rename = _found_renames()
 
 def _exchanged(first: str, above: int, second: str) -> bool:
     """Exchange what stands at two names of a directory; False: this system, or its file system, does not."""
-    if _exchanging_rename is None:
+    return _renamed(_exchanging_rename, first, above, second, above)
+
+
+def _renamed(rename: _Rename | None, source: str, here: int, target: str, there: int) -> bool:
+    """Rename by that call; False: this system, or its file system, does not."""
+    if rename is None:
         return False
-    if _exchanging_rename(above, os.fsencode(first), above, os.fsencode(second)) == 0:
+    if rename(here, os.fsencode(source), there, os.fsencode(target)) == 0:
         return True
     number = ctypes.get_errno()
     if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
@@ -502,12 +507,8 @@ def _exchanged(first: str, above: int, second: str) -> bool:
 
 def rename_new(source: str, here: int, target: str, there: int) -> None:
     """Rename to a name at which nothing stands, else FileExistsError."""
-    if _exclusive_rename is not None:
-        if _exclusive_rename(here, os.fsencode(source), there, os.fsencode(target)) == 0:
-            return
-        number = ctypes.get_errno()
-        if number not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-            raise OSError(number, os.strerror(number))
+    if _renamed(_exclusive_rename, source, here, target, there):
+        return
     # Not on this file system, or into itself: which the plain rename says too.
     if not stat.S_ISDIR(os.lstat(source, dir_fd=here).st_mode):
         try:

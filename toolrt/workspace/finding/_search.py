@@ -12,8 +12,9 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.finding._factor import BEYOND_ASCII, Characters, Factor, FactorOfSequence
 from toolrt.workspace.finding._regex import Expression, RegexRefused
-from toolrt.workspace.finding._several_lines import LINE_END, expressions_of_lines
-from toolrt.workspace.text._text import lines_of
+from toolrt.workspace.finding._several_lines import expressions_of_lines
+from toolrt.workspace.text._encoding import MARK
+from toolrt.workspace.text._text import LINE_END, line_ends, lines_of
 
 #: A byte order mark, as it stands or as it is escaped.
 _MARK_MEANT = re.compile(r"\ufeff|\\ufeff|\\U0000feff", re.IGNORECASE)
@@ -141,12 +142,8 @@ def with_context(text: str, found: list[LineFound], around: int) -> list[LineFou
     for one in found:
         for number in range(max(1, one.number - around), min(len(lines), one.number + around) + 1):
             if number not in shown:
-                shown[number] = LineFound(number, lines[number - 1].rstrip("\r\n").removeprefix(_MARK), False)
+                shown[number] = LineFound(number, lines[number - 1].rstrip("\r\n").removeprefix(MARK), False)
     return [shown[number] for number in sorted(shown)]
-
-
-#: What a text may begin with, and no reader sees.
-_MARK = "\ufeff"
 
 
 def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Callable[[], object]) -> list[LineFound]:
@@ -175,7 +172,7 @@ def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Ca
                 begin = max(start, text.rfind("\n", start, at) + 1, text.rfind("\r", start, at) + 1)
                 after = LINE_END.search(text, at)
                 stop = len(text) if after is None else after.start()
-                shown = text[begin:stop].removeprefix(_MARK)
+                shown = text[begin:stop].removeprefix(MARK)
                 if wanted.matches(text[begin:stop] if wanted.marked else shown) and (
                     lines := _with_following(text, shown, after, wanted)
                 ):
@@ -204,13 +201,6 @@ def _with_following(text: str, first: str, after: re.Match[str] | None, wanted: 
         if not one.matches(lines[-1]):
             return []
     return lines[:-1] if wanted.ends_line or begin == len(text) else lines
-
-
-def line_ends(text: str, start: int, end: int) -> int:
-    """How many line ends there are from `start` on and before `end`."""
-    count = text.count("\n", start, end)
-    lone = text.count("\r", start, end)
-    return count + lone - (text.count("\r\n", start, end) if lone else 0)
 
 
 def _ends_of_parts(text: str) -> Iterator[int]:

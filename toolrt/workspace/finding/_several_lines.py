@@ -14,8 +14,7 @@ import re
 
 from toolrt.workspace.finding._regex import RegexRefused
 
-#: A line end as a text has it, and as an expression has it.
-LINE_END = re.compile(r"\r\n|\n|\r")
+#: A line end as an expression has it.
 _WRITTEN_END = re.compile(r"(?:\\r\??|\r\??)?(?:\\n|\n)|\r")
 #: Flags for the whole expression; they are each part's.
 _FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")

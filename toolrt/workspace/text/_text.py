@@ -16,14 +16,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
-from typing import Protocol
 
 import attrs
 
 from toolrt._plain import counted
 from toolrt.workspace._problem import FileProblem
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
+LINE_END = re.compile(r"\r\n|\n|\r")
 _LONE = re.compile(r"(?<!\r)\n|\r(?!\n)")
 
 #: How many places a refusal names.
@@ -73,7 +72,7 @@ def lines_of(text: str) -> list[str]:
     """The lines of `text` with their ends; joined they are `text` again, and empty text has none."""
     lines: list[str] = []
     start = 0
-    for end in _LINE_END.finditer(text):
+    for end in LINE_END.finditer(text):
         lines.append(text[start : end.end()])
         start = end.end()
     if start < len(text):
@@ -124,12 +123,15 @@ def numbered(text: str, first: int) -> str:
     return "".join(f"{number}\t{line}" for number, line in enumerate(lines_of(text), first))
 
 
+def line_ends(text: str, start: int = 0, end: int | None = None) -> int:
+    """How many line ends there are from `start` on and before `end`, neither of which splits a CRLF."""
+    count, lone = text.count("\n", start, end), text.count("\r", start, end)
+    return count + lone - (text.count("\r\n", start, end) if lone else 0)
+
+
 def line_count(text: str) -> int:
     """How many lines `lines_of` gives."""
-    ends, last = 0, 0
-    for end in _LINE_END.finditer(text):
-        ends, last = ends + 1, end.end()
-    return ends + (last < len(text))
+    return line_ends(text) + (text != "" and text[-1] not in "\r\n")
 
 
 def check_edit(path: str, edit: Edit, where: str = "") -> None:
@@ -170,7 +172,7 @@ def _moved(line: int, edits: Sequence[Edit], made: Sequence[EditResult]) -> int:
     0, which is no line, where an edit changed so many places that their lines are not known.
     """
     for edit, result in zip(edits, made, strict=False):
-        grown = len(_LINE_END.findall(edit.new)) - len(_LINE_END.findall(edit.old))
+        grown = line_ends(edit.new) - line_ends(edit.old)
         if grown and result.count > len(result.lines):
             return 0
         # The lines of several places are those before any of them was replaced.
@@ -189,7 +191,7 @@ def edited(
     Raises:
         FileProblem: `old` is nowhere, or at several places without `every`; says how many and on which lines.
     """
-    places: _Matches = _ExactMatches(text, old)
+    places: _ExactMatches | _LooseMatches = _ExactMatches(text, old)
     # Places that overlap count when one is wanted, for either may be meant.
     first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first and not exactly:
@@ -216,19 +218,6 @@ def edited(
     return EditResult(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
 
 
-class _Matches(Protocol):
-    """The places of a text in another."""
-
-    def spans(self, *, overlapping: bool) -> Iterator[tuple[int, int]]:
-        """Start and end of each place, from the left."""
-
-    def count(self) -> int:
-        """How many places there are that do not overlap."""
-
-    def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
-        """The text with `new` at these places; None: at each that does not overlap one before it."""
-
-
 class _ExactMatches:
     """The places of `old` as it stands, that begin and end between no two halves of a CRLF."""
 
@@ -238,6 +227,7 @@ class _ExactMatches:
         self._may_split = "\r" in text
 
     def spans(self, *, overlapping: bool) -> Iterator[tuple[int, int]]:
+        """Start and end of each place, from the left."""
         start = self._text.find(self._old)
         while start >= 0:
             end = start + len(self._old)
@@ -247,11 +237,13 @@ class _ExactMatches:
             start = self._text.find(self._old, end if whole and not overlapping else start + 1)
 
     def count(self) -> int:
+        """How many places there are that do not overlap."""
         if not self._may_split:
             return self._text.count(self._old)
         return sum(1 for _ in self.spans(overlapping=False))
 
     def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
+        """The text with `new` at these places; None: at each that does not overlap one before it."""
         if not self._may_split and spans is None:
             return self._text.replace(self._old, new)
         given = new if not self._may_split or _mixes(self._text) else _LONE.sub("\r\n", new)
@@ -259,14 +251,14 @@ class _ExactMatches:
 
 
 class _LooseMatches:
-    """The places of `old` with any line end matching any other."""
+    """The places of `old` with any line end matching any other; see `_ExactMatches`."""
 
     def __init__(self, text: str, old: str) -> None:
         self._text = text
-        self._flat = _ExactMatches(_LINE_END.sub("\n", text), _LINE_END.sub("\n", old))
+        self._flat = _ExactMatches(LINE_END.sub("\n", text), LINE_END.sub("\n", old))
         # Where each line begins, in the text and with one character for each line end.
-        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
-        shift = accumulate((len(end[0]) - 1 for end in _LINE_END.finditer(text)), initial=0)
+        self._starts = [0, *(end.end() for end in LINE_END.finditer(text))]
+        shift = accumulate((len(end[0]) - 1 for end in LINE_END.finditer(text)), initial=0)
         self._flat_starts = [start - more for start, more in zip(self._starts, shift, strict=True)]
 
     def spans(self, *, overlapping: bool) -> Iterator[tuple[int, int]]:
@@ -306,19 +298,17 @@ def _mixes(text: str) -> bool:
 
 def _with_ends_of(place: str, new: str) -> str:
     """`new` with the line ends of `place`, in order; where `new` has more, the last one again."""
-    ends = _LINE_END.findall(place)
+    ends = LINE_END.findall(place)
     given = iter(ends)
-    return _LINE_END.sub(lambda _: next(given, ends[-1]), new)
+    return LINE_END.sub(lambda _: next(given, ends[-1]), new)
 
 
 def _line_numbers(text: str, starts: list[int]) -> list[int]:
     """The line, from 1, of each of `starts`, which ascend and split no CRLF."""
     numbers: list[int] = []
     line, done = 1, 0
-    plain = "\r" not in text
     for start in starts:
-        line += text.count("\n", done, start) if plain else sum(1 for _ in _LINE_END.finditer(text, done, start))
-        done = start
+        line, done = line + line_ends(text, done, start), start
         numbers.append(line)
     return numbers
 
@@ -330,7 +320,7 @@ def nearest(text: str, wanted: str) -> str:
     searched = searched[skipped:]
     if not searched:
         return "No line is near to its first line; read the file again."
-    lines = [line.strip() for line in _LINE_END.split(text)]
+    lines = [line.strip() for line in LINE_END.split(text)]
     places = [index for index, line in enumerate(lines) if line == searched[0]][:_PLACES_NAMED]
     if places:
         # The place that agrees for longest, the first of them if there are several.

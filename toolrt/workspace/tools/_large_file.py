@@ -11,6 +11,7 @@ Limits.  The file does not count as seen: what is too large to be edited needs n
 from __future__ import annotations
 
 import codecs
+import itertools
 import re
 from functools import partial
 
@@ -161,12 +162,5 @@ def _skipped(block: bytes, most: int | None) -> tuple[int, int]:
     ends = block.count(b"\n") + (block.count(b"\r") - block.count(b"\r\n") if b"\r" in block else 0)
     if most is None or ends < most:
         return ends, len(block)
-    at = 0
-    if b"\r" not in block:
-        for _ in range(most):
-            at = block.index(b"\n", at) + 1
-        return most, at
-    for number, end in enumerate(_LINE_END.finditer(block), 1):
-        if number == most:
-            return most, end.end()
-    return ends, len(block)
+    last = next(itertools.islice(_LINE_END.finditer(block), most - 1, None))
+    return most, last.end()
