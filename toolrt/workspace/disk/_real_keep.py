@@ -264,13 +264,7 @@ def _settle_one(above: int, name: str, mode: int, there: int, target: str) -> No
     if not stat.S_ISDIR(mode):
         os.rename(name, target, src_dir_fd=above, dst_dir_fd=there)
         return
-    copies, things = open_below(name, above, LISTED), -1
-    try:
-        things = open_below(target, there, LISTED)
+    with opened(open_below(name, above, LISTED)) as copies, opened(open_below(target, there, LISTED)) as things:
         for below in os.listdir(copies):
             _settle_one(copies, below, os.lstat(below, dir_fd=copies).st_mode, things, below)
-    finally:
-        os.close(copies)
-        if things >= 0:
-            os.close(things)
     os.rmdir(name, dir_fd=above)

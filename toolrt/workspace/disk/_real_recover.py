@@ -30,6 +30,7 @@ from toolrt.workspace.disk._real_walk import (
     READ_WRITE,
     listed,
     open_below,
+    opened,
     read_all,
     shown_as,
 )
@@ -200,23 +201,21 @@ def _put_back(above: int, copy: int, sync: bool, seal: Seal) -> str | None:
             found = os.lstat(candidate, dir_fd=above)
             if found.st_ino != inode or not stat.S_ISREG(found.st_mode):
                 continue
-            target = os.open(candidate, READ_WRITE, dir_fd=above)
+            target = opened(os.open(candidate, READ_WRITE, dir_fd=above))
         except FileNotFoundError:
             continue
-        try:
-            if os.fstat(target).st_ino != inode:
+        with target as descriptor:
+            if os.fstat(descriptor).st_ino != inode:
                 continue
-            now = read_all(target, len(old) + len(new) + 1)
+            now = read_all(descriptor, len(old) + len(new) + 1)
             if now in (old, new):
                 return ""
             if not mixture(now, old, new):
                 return None
-            overwrite(target, old)
+            overwrite(descriptor, old)
             if sync:
-                os.fsync(target)
+                os.fsync(descriptor)
             return candidate
-        finally:
-            os.close(target)
     return None
 
 

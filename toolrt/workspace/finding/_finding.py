@@ -160,8 +160,8 @@ async def _that_may_have(
         return files
     if workspace.disk.mounts and not base.entry:
         return files  # it would not see what is mounted
-    known = KnownTexts(disk, below, files)
-    await in_thread(known.look)
+    real = disk
+    known = await in_thread(lambda: KnownTexts(real, below, files))
     named = await candidates(path_on(disk, below), factor, texts_alone=known.are_most)
     return files if named is None else await in_thread(lambda: known.to_read(named))
 
@@ -338,10 +338,6 @@ class _Patterns:
         factory=dict, init=False, eq=False
     )
 
-    @property
-    def _nowhere(self) -> tuple[GlobState, ...]:
-        return ((),) * len(self._globs)
-
     @classmethod
     def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> _Patterns:
         """What `pattern` stands for, braces included.
@@ -379,7 +375,7 @@ class _Patterns:
 
     def may_match_below(self, names: Entry) -> bool:
         """Whether something below the directory of these names may match."""
-        return self._states(names) != self._nowhere
+        return any(self._states(names))
 
     def matcher(self, above: Entry) -> _NameTest:
         """What says whether a name in the directory of these names matches; None: each does."""

@@ -27,7 +27,6 @@ import trio
 
 from toolrt.workspace.change._mutation import SIZE_LIMIT
 from toolrt.workspace.disk._disk import Entry
-from toolrt.workspace.disk._listings import FileStamp
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._factor import Factor
 
@@ -78,6 +77,8 @@ def can_help(factor: Factor) -> bool:
 class KnownTexts:
     """What is known of files that a search comes to: which were text when ripgrep read them, and did not change since.
 
+    It looks at each file when it is made: in a worker thread, and before ripgrep reads them.
+
     Args:
         disk: remembers them.
         base: the directory that is searched.
@@ -85,18 +86,11 @@ class KnownTexts:
     """
 
     def __init__(self, disk: RealDisk, base: Entry, files: Sequence[Entry]) -> None:
-        self._disk = disk
-        self._base = base
         self._files = files
-        self._stamps: dict[Entry, FileStamp] = {}
-        self._settled_before = 0
-        self._unknown: list[Entry] = []
-
-    def look(self) -> None:
-        """Look at each file; for a worker thread, before ripgrep reads them."""
-        self._settled_before = self._disk.now_ns() - self._disk.time_step_ns
-        self._stamps = self._disk.stamps(self._base, self._files)
-        self._unknown = [one for one in self._files if self._stamps.get(one) not in self._disk.texts]
+        self._texts = disk.texts
+        self._settled_before = disk.now_ns() - disk.time_step_ns
+        self._stamps = disk.stamps(base, files)
+        self._unknown = [one for one in files if self._stamps.get(one) not in disk.texts]
 
     @property
     def are_most(self) -> bool:
@@ -111,16 +105,15 @@ class KnownTexts:
         if self.are_most:
             wanted = named | set(self._unknown)
             return [one for one in self._files if one in wanted]
-        texts = self._disk.texts
         found: list[Entry] = []
         for one in self._files:
             stamp = self._stamps.get(one)
             if one in named or (stamp is not None and stamp[0] > SIZE_LIMIT):
                 found.append(one)
             elif stamp is not None and max(stamp[-2:]) < self._settled_before:
-                texts.add(stamp)
-        if len(texts) > _TEXTS_MOST:
-            texts.clear()
+                self._texts.add(stamp)
+        if len(self._texts) > _TEXTS_MOST:
+            self._texts.clear()
         return found
 
 

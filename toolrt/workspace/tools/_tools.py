@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -151,19 +151,28 @@ def _prototype(kind: _FileTool) -> Tool:
     return tool
 
 
+_EDITS = "list[Edit]"
 _JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "None": "null"}
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The schema of a tool's input, from its type hints alone; made without the ``schema`` extra."""
+    parameters = list(inspect.signature(function).parameters.values())[2:]
+    schema = _schema_of(parameters)
+    if any(parameter.annotation == _EDITS for parameter in parameters):
+        edit = _schema_of(inspect.signature(Edit).parameters.values())
+        schema["$defs"] = {"Edit": {"title": "Edit", "description": inspect.getdoc(Edit), **edit}}
+    return schema
+
+
+def _schema_of(parameters: Iterable[inspect.Parameter]) -> dict[str, Any]:
+    """The schema of an object that has these as its properties."""
     properties: dict[str, Any] = {}
     required: list[str] = []
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    for parameter in list(inspect.signature(function).parameters.values())[2:]:
+    for parameter in parameters:
         part: dict[str, Any]
-        if parameter.annotation == "list[Edit]":
+        if parameter.annotation == _EDITS:
             part = {"type": "array", "items": {"$ref": "#/$defs/Edit"}}
-            schema["$defs"] = {"Edit": _schema_of_edit()}
         else:
             kinds = [{"type": _JSON_TYPES[kind]} for kind in parameter.annotation.split(" | ")]
             part = {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
@@ -172,20 +181,4 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
         else:
             part = {**part, "default": parameter.default}
         properties[parameter.name] = part
-    return {**schema, "required": required, "additionalProperties": False}
-
-
-def _schema_of_edit() -> dict[str, Any]:
-    return {
-        "title": "Edit",
-        "description": inspect.getdoc(Edit),
-        "type": "object",
-        "properties": {
-            "old": {"type": "string"},
-            "new": {"type": "string"},
-            "all": {"type": "boolean", "default": False},
-            "line": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
-        },
-        "required": ["old", "new"],
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
