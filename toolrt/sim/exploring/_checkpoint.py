@@ -38,7 +38,7 @@ from toolrt.sim.strategies.dpor._unordered import UnorderedPairs
 __all__ = ["Checkpoint", "CheckpointState"]
 
 # Another one for each change of what is kept.
-_VERSION = 7
+_VERSION = 8
 
 _OWN = (
     PCT,
