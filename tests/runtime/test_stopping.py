@@ -36,19 +36,6 @@ async def test_cancel_keeps_what_is_finished_and_starts_nothing(autojump_clock: 
     assert trio.current_time() == 2
 
 
-async def test_cancel_ends_the_iteration(autojump_clock: trio.testing.MockClock) -> None:
-    """The reader gets every answer and then the end, also without a seal."""
-    diary = Diary()
-    rt = runtime(diary.tool("a", 9, safe=True), diary.tool("b"))
-    async with rt.open_batch() as batch:
-        batch.submit(call("a"))
-        batch.submit(call("b"))
-        await trio.sleep(1)
-        batch.cancel("x")
-        names = [type(update).__name__ async for update in batch]
-    assert names == ["ResultReady", "StateMerged", "ResultReady", "StateMerged"]
-
-
 async def test_cancel_from_outside_leaves_a_complete_outcome(autojump_clock: trio.testing.MockClock) -> None:
     """An enclosing scope's cancel is the same, and the scope sees it."""
     diary = Diary()

@@ -55,17 +55,6 @@ class StepCounter(trio.abc.Instrument):
             self.scope.cancel()
 
 
-def test_twin_holds_text_and_bytes():
-    """Text is encoded as UTF-8, and directories on the way are made."""
-    disk = MemoryDisk({"a": "é", "d/b": b"\xff"})
-    assert Workspace(disk).snapshot() == {"a": b"\xc3\xa9", "d/b": b"\xff"}
-
-
-def test_empty_twin_has_nothing():
-    """A twin without content has its root."""
-    assert Workspace(MemoryDisk()).snapshot() == {}
-
-
 @pytest.mark.parametrize("root", ["work", "/a/../b"])
 def test_twin_refuses_a_root_that_is_no_absolute_path(root):
     """The root must be plain."""
