@@ -7,7 +7,6 @@ led to different things, schedules decide nothing: the claim is then the number 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,7 @@ from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._outcomes import never_made
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._report import Failure, Report, Verdict
-from toolrt.sim.exploring._tally import outcome_key
+from toolrt.sim.exploring._tally import ExecutionCounts, outcome_key
 from toolrt.sim.exploring._temporal import shown, unmet
 from toolrt.sim.exploring._unseen import unseen_state
 from toolrt.sim.exploring._workers import ExploredProgram
@@ -41,31 +40,15 @@ _REAL = frozenset({"real files", "real sockets", "real processes"})
 
 
 @attrs.define
-class Evidence:
+class Evidence(ExecutionCounts):
     """What the executions of an exploration have shown, and what casts doubt on it."""
 
-    #: How many there were, how many failed, and how many decided nothing.
-    executions: int = 0
-    failed: int = 0
-    undecided: int = 0
-    #: How often one was run a second time.
-    repeated: int = 0
-    #: Why, and how many for each reason.
-    reasons: Counter[str] = attrs.Factory(Counter)
     #: How many different schedules were among them.
     distinct: int = 0
     #: How often each outcome came.
     outcomes: dict[Any, int] = attrs.Factory(dict)
     #: The first failures.
     failures: list[tuple[Execution, Judgement]] = attrs.Factory(list)
-    #: How two executions differ that must be alike; None: no two do.
-    difference: str | None = None
-    #: The first foreign task or callback that ran; None: none did.
-    beside: str | None = None
-    #: What the claim has to say of them besides.
-    caveats: frozenset[str] = frozenset()
-    #: The streams of random numbers that they drew from.
-    streams: set[int] = attrs.Factory(set)
     #: Of executions number 1, 2, 4, 8 and so on the choices, the number, and the outcome.
     some: list[tuple[Choices, int, Any]] = attrs.Factory(list)
     #: What executions leave behind that fails later ones; None: nothing, as far as was seen.
@@ -214,7 +197,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         outcomes=seen.outcomes,
         failed=seen.failed,
         undecided=seen.undecided,
-        reasons=dict(seen.reasons.most_common()),
+        reasons=dict(sorted(seen.reasons.items(), key=lambda reason: -reason[1])),
         failures=failures,
         unfinished=why,
         interrupted=seen.interrupted,

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import attrs
+
 from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import bounded, simulate
@@ -26,7 +28,7 @@ from toolrt.sim.exploring._interrupts import one_interrupt_noted
 from toolrt.sim.exploring._judge import judge
 from toolrt.sim.exploring._progress import PROGRESS_EVERY, Budget, ExplorationProgress
 from toolrt.sim.exploring._repeats import Repeats
-from toolrt.sim.exploring._tally import ReplayableExecution, Tally
+from toolrt.sim.exploring._tally import ExecutionCounts, ReplayableExecution, Tally
 from toolrt.sim.exploring._workers import ExploredProgram, InProcessWorker, PartAnswer, PartOrder, WorkerPool
 from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Shared
@@ -262,9 +264,8 @@ class Divided:
             execution = yield from self._run(recorded)
             named.append((execution.outcome, count, recorded.place))
             self._compare(recorded, execution)
-        seen = Evidence(tally.executions, tally.failed, tally.undecided, beside=tally.beside, caveats=tally.caveats)
-        seen.reasons.update(tally.reasons)
-        seen.interrupted, seen.streams = self._interrupted, tally.streams
+        seen = Evidence(**{field.name: getattr(tally, field.name) for field in attrs.fields(ExecutionCounts)})
+        seen.interrupted = self._interrupted
         for outcome, count, _ in sorted(named, key=lambda each: each[2]):
             seen.count(outcome, count)
         for recorded in sorted(tally.failures, key=lambda each: each.place):

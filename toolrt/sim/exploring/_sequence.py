@@ -93,22 +93,14 @@ def exploration(
             continue
         search.learn(execution)
         first = first or execution
-        seen.beside = seen.beside or execution.beside
-        seen.caveats |= execution.caveats
         choices, chance = execution.choices, execution.chance or 0
-        if execution.chance is not None:
-            seen.streams.add(execution.chance)
         repeats.note(execution, seen.count(execution.outcome))
         judgement = records.judge(execution, reports)
         if minds_failures:
             search.judged(judgement.failed)
-        seen.executions += 1
+        seen.note_one(execution, judgement)
         if seen.executions & (seen.executions - 1) == 0:
             seen.some.append((Choices(choices, chance), execution.index, execution.outcome))
-        if judgement.undecided:
-            seen.undecided += 1
-            seen.reasons[judgement.why] += 1
-        seen.failed += judgement.failed
         kept = judgement.failed and len(seen.failures) < FAILURES_KEPT
         if repeats.is_due(seen.executions - 1, len(choices)) or (kept and (not reports or not seen.failures)):
             # A failure that is kept reports what its steps touched.

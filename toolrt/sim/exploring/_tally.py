@@ -1,4 +1,4 @@
-"""Counts what many executions have shown, in a form that other processes and files can take.
+"""ExecutionCounts what many executions have shown, in a form that other processes and files can take.
 
 Rules.  An execution is kept as its choices: to show it, it is run again.  So is an outcome that is not made
 of plain values, because what another process would make of it need not equal what it was here.  A *place* says where
@@ -18,7 +18,7 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._judge import Judgement
 from toolrt.trace import stable_text
 
-__all__ = ["FAILURES_KEPT", "ReplayableExecution", "Tally", "fingerprint", "outcome_key"]
+__all__ = ["FAILURES_KEPT", "ExecutionCounts", "ReplayableExecution", "Tally", "fingerprint", "outcome_key"]
 
 #: A report keeps this many failing executions; they are counted all the same.
 FAILURES_KEPT = 100
@@ -40,12 +40,11 @@ class ReplayableExecution:
 
 
 @attrs.define
-class Tally:
-    """What some executions have shown."""
+class ExecutionCounts:
+    """How many executions there were, and what is to be said of all of them."""
 
-    #: How many there were.
+    #: How many there were, and how often one was run a second time.
     executions: int = 0
-    #: How many of them were run twice.
     repeated: int = 0
     #: How many of them failed.
     failed: int = 0
@@ -53,6 +52,32 @@ class Tally:
     undecided: int = 0
     #: Why, and how many for each reason.
     reasons: dict[str, int] = attrs.Factory(dict)
+    #: How two executions differ that must be alike; None: no two do.
+    difference: str | None = None
+    #: The first foreign task or callback that ran; None: none did.
+    beside: str | None = None
+    #: What the claim has to say of them besides.
+    caveats: frozenset[str] = frozenset()
+    #: The streams of random numbers that they drew from.
+    streams: set[int] = attrs.Factory(set)
+
+    def note_one(self, execution: Execution, judgement: Judgement) -> None:
+        """Count an execution."""
+        self.executions += 1
+        self.failed += judgement.failed
+        if judgement.undecided:
+            self.undecided += 1
+            self.reasons[judgement.why] = self.reasons.get(judgement.why, 0) + 1
+        self.beside = self.beside or execution.beside
+        self.caveats |= execution.caveats
+        if execution.chance is not None:
+            self.streams.add(execution.chance)
+
+
+@attrs.define
+class Tally(ExecutionCounts):
+    """What some executions have shown."""
+
     #: For each outcome of plain values: it, how often it came, and the place of the first.
     outcomes: dict[Any, tuple[Any, int, Place]] = attrs.Factory(dict)
     #: For each other outcome, by worker and its number there: how often it came, and the first.
@@ -61,13 +86,6 @@ class Tally:
     schedules: set[Any] = attrs.Factory(set)
     #: The first failures, at most `FAILURES_KEPT`.
     failures: list[ReplayableExecution] = attrs.Factory(list)
-    #: How two executions differ that must be alike, and what ran beside the program's tasks; None: neither was seen.
-    difference: str | None = None
-    beside: str | None = None
-    #: What the claim has to say of them besides.
-    caveats: frozenset[str] = frozenset()
-    #: The streams of random numbers that were drawn from.
-    streams: set[int] = attrs.Factory(set)
 
     def note(
         self,
@@ -78,15 +96,7 @@ class Tally:
         number: Callable[[Any], tuple[int, int]],
     ) -> None:
         """Count an execution; `number` numbers an outcome that is not plain."""
-        self.executions += 1
-        self.failed += judgement.failed
-        if judgement.undecided:
-            self.undecided += 1
-            self.reasons[judgement.why] = self.reasons.get(judgement.why, 0) + 1
-        self.beside = self.beside or execution.beside
-        self.caveats |= execution.caveats
-        if execution.chance is not None:
-            self.streams.add(execution.chance)
+        self.note_one(execution, judgement)
         if repeats:
             self.schedules.add(fingerprint(execution))
         recorded = ReplayableExecution(place, execution.index, execution.choices, execution.chance or 0)

@@ -20,14 +20,12 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
-from toolrt.sim.policies._seeds import checked_seed
 from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._simplify import shrink
-from toolrt.sim.strategies._strategy import Search
+from toolrt.sim.strategies._strategy import Search, check_executions, check_seed
 from toolrt.sim.strategies.dpor._continuation import NearContinuation
 from toolrt.sim.strategies.dpor._dpor import DPORSearch
 from toolrt.sim.strategies.dpor._spread import SpreadSearch
@@ -47,18 +45,9 @@ class Hybrid:
     """
 
     #: How many executions, 1 or more.
-    n: int = attrs.field(default=1_000)
+    n: int = attrs.field(default=1_000, validator=check_executions)
     #: An integer; each seed is another search.
-    seed: int = attrs.field(default=0)
-
-    @n.validator
-    def _check_n(self, _: object, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise DefinitionRefused("Hybrid(n)", "a number of executions, 1 or more", value)
-
-    @seed.validator
-    def _check_seed(self, _: object, value: object) -> None:
-        checked_seed("Hybrid(n, seed)", value)
+    seed: int = attrs.field(default=0, validator=check_seed)
 
     def begin(self) -> Search:
         """Begin with the sample."""

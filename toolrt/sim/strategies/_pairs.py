@@ -24,12 +24,11 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy, RunInfo
-from toolrt.sim.policies._seeds import checked_seed, seed_of
+from toolrt.sim.policies._seeds import seed_of
 from toolrt.sim.strategies._portfolio import Portfolio
-from toolrt.sim.strategies._strategy import Search
+from toolrt.sim.strategies._strategy import Search, check_executions, check_seed
 from toolrt.trace import stable_text
 
 __all__ = ["Guided", "PairCoverage", "RacingPair"]
@@ -170,18 +169,9 @@ class Guided:
     """
 
     #: How many executions, 1 or more.
-    n: int = attrs.field(default=1_000)
+    n: int = attrs.field(default=1_000, validator=check_executions)
     #: An integer; each seed is another sample.
-    seed: int = attrs.field(default=0)
-
-    @n.validator
-    def _check_n(self, _: object, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise DefinitionRefused("Guided(n)", "a number of executions, 1 or more", value)
-
-    @seed.validator
-    def _check_seed(self, _: object, value: object) -> None:
-        checked_seed("Guided(n, seed)", value)
+    seed: int = attrs.field(default=0, validator=check_seed)
 
     def begin(self) -> Search:
         """Begin the sample."""

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import attrs
 
-from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._fifo import Fifo
@@ -21,10 +20,10 @@ from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.policies._pos import POS
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.policies._seeds import checked_seed, seed_of, stream_of
+from toolrt.sim.policies._seeds import seed_of, stream_of
 from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._random import Random
-from toolrt.sim.strategies._strategy import Search, Shared
+from toolrt.sim.strategies._strategy import Search, Shared, check_executions, check_seed
 
 __all__ = ["Portfolio"]
 
@@ -47,18 +46,9 @@ class Portfolio:
     """
 
     #: How many executions, 1 or more.
-    n: int = attrs.field(default=1_000)
+    n: int = attrs.field(default=1_000, validator=check_executions)
     #: An integer; each seed is another sample.
-    seed: int = attrs.field(default=0)
-
-    @n.validator
-    def _check_n(self, _: object, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise DefinitionRefused("Portfolio(n)", "a number of executions, 1 or more", value)
-
-    @seed.validator
-    def _check_seed(self, _: object, value: object) -> None:
-        checked_seed("Portfolio(n, seed)", value)
+    seed: int = attrs.field(default=0, validator=check_seed)
 
     def begin(self) -> Search:
         """Begin the sample."""

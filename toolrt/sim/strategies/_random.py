@@ -16,7 +16,7 @@ from toolrt.sim.policies._pos import POS
 from toolrt.sim.policies._random_walk import RandomWalk
 from toolrt.sim.policies._seeds import stream_of
 from toolrt.sim.policies._urw import URW
-from toolrt.sim.strategies._strategy import Search, Shared
+from toolrt.sim.strategies._strategy import Search, Shared, check_executions
 
 __all__ = ["Random"]
 
@@ -35,17 +35,12 @@ class Random:
     #: The policy; one with ``derive(index)`` gives each execution its own seed.
     policy: Policy = attrs.field()
     #: How many executions, 1 or more.
-    n: int = attrs.field()
+    n: int = attrs.field(validator=check_executions)
 
     @policy.validator
     def _check_policy(self, _: object, value: object) -> None:
         if isinstance(value, type) or not callable(getattr(value, "choose", None)):
             raise DefinitionRefused("Random(policy, n)", "a policy, such as RandomWalk(seed=1)", value)
-
-    @n.validator
-    def _check_n(self, _: object, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise DefinitionRefused("Random(policy, n)", "a number of executions, 1 or more", value)
 
     def begin(self) -> Search:
         """Begin the sample."""

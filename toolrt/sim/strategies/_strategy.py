@@ -21,10 +21,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Sequence
 from typing import Any, Protocol
 
+import attrs
+
+from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy
+from toolrt.sim.policies._seeds import checked_seed
 
-__all__ = ["Redundant", "Search", "Shared", "Strategy", "uncontrolled"]
+__all__ = ["Redundant", "Search", "Shared", "Strategy", "check_executions", "check_seed", "uncontrolled"]
 
 
 class Redundant(Exception):
@@ -128,6 +132,24 @@ class Shared(Search):
 
     def at_most(self, executions: int) -> None:
         """Leave out what comes after so many executions, where that is known beforehand."""
+
+
+def check_executions(strategy: object, field: attrs.Attribute[int], value: object) -> None:
+    """Refuse the value of a strategy's field that is no number of executions."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise DefinitionRefused(_called_with(strategy, field), "a number of executions, 1 or more", value)
+
+
+def check_seed(strategy: object, field: attrs.Attribute[int], value: object) -> None:
+    """Refuse the value of a strategy's field that is no seed."""
+    checked_seed(_called_with(strategy, field), value)
+
+
+def _called_with(strategy: object, field: attrs.Attribute[int]) -> str:
+    """Give the strategy's name with its fields up to `field`: ``Random(policy, n)``."""
+    kind: Any = type(strategy)
+    names = [each.name for each in attrs.fields(kind)]
+    return f"{kind.__name__}({', '.join(names[: names.index(field.name) + 1])})"
 
 
 class Strategy(Protocol):
