@@ -11,7 +11,8 @@ long again.  To see what is no text takes ripgrep longer than to find a text.  S
 remembered by their times (`KnownTexts`), and later passes look for the factor alone.
 
 Limits.  ripgrep follows no link but opens files by their paths, so it may look into a file that is swapped for a link
-at that moment.  That result is dropped, because the port refuses the link.
+at that moment.  That result is dropped, because the port refuses the link.  A file system whose times do not tell of
+each change is believed, as it is for listings.
 """
 
 from __future__ import annotations
