@@ -14,7 +14,7 @@ import trio
 
 import toolrt
 from tests.store._crashes import Crash, crashed
-from toolrt import Change, Claim, Outcome, Registry, Runtime, State, Tool, ToolCall, ToolContext, ToolOutput
+from toolrt import Change, Claim, Outcome, Registry, Runtime, State, Tool, ToolCall, ToolContext, ToolOutput, sim
 from toolrt.errors import DefinitionRefused, JournalFailed, JournalRefused
 from toolrt.store import Codec, MemoryRecords
 
@@ -323,3 +323,30 @@ async def test_run_goes_on_with_its_own_calls_alone() -> None:
     with pytest.raises(DefinitionRefused, match="journal"):
         await Runtime(Registry([note])).run(calls, batch_id="b", resume=True)
     assert RAN == {"it": 1}
+
+
+def test_what_has_a_result_waits_for_no_rate() -> None:
+    """Three of four calls of one a second have returned: the fourth starts at once, as the first of its process."""
+
+    async def program() -> float:
+        @toolrt.tool(claims=[toolrt.Rate("api", per_second=1)], schema=None)
+        async def paced(ctx: ToolContext) -> str:
+            return "done"
+
+        calls = [ToolCall(str(at), "paced", {}) for at in range(4)]
+        one = runtime(toolrt.Journal(MemoryRecords()), paced)
+        with pytest.raises(KeyError):
+            async with one.open_batch(batch_id="b") as batch:
+                for call in calls[:3]:
+                    batch.submit(call)
+                batch.seal()
+                async for update in batch:
+                    if isinstance(update, toolrt.ResultReady) and update.result.call_index == 2:
+                        raise KeyError
+        began = trio.current_time()
+        outcome = await runtime(one.journal, paced).run(calls, batch_id="b", resume=True)  # type: ignore[arg-type]
+        assert [result.outcome for result in outcome.results] == [Outcome.OK] * 4
+        return trio.current_time() - began
+
+    execution = sim.run(program)
+    assert (execution.error, execution.value) == (None, 0.0)

@@ -393,7 +393,8 @@ class Admission:
 
     def _disagreement(self, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why the call may not have `claims`: an earlier one gives a resource another capacity; None if it may."""
-        call.rates = tuple(claim for claim in claims if isinstance(claim, Rate))
+        if not call.is_known:
+            call.rates = tuple(claim for claim in claims if isinstance(claim, Rate))
         if call.rates:
             self._host.gated = True
         who = f"call {call.call_index} ({call.name}) of batch {call.batch_id}"
@@ -475,7 +476,7 @@ class Admission:
             self._take_all(call, says if call.allowed is None else call.allowed)
 
     def _take_all(self, call: CallRecord, held: tuple[Claim, ...]) -> None:
-        if call.rates:
+        if call.rates or call.is_known:
             held = _resources(held)
         if held:
             if len(self.tables) == 1:

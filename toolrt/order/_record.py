@@ -131,7 +131,9 @@ class CallRecord:
     tickets: tuple[Ticket, ...] = ()
     #: How many of them are not granted yet.
     missing: int = 0
-    #: The rates that it claims.
+    #: Whether a journal has its answer, so that it starts nothing and waits for no rate.
+    is_known: bool = False
+    #: The rates that it waits for.
     rates: tuple[Rate, ...] = ()
     #: How it ends if it may not have what it claims: ERROR where another call disagrees with it on a capacity.
     refused_as: Outcome = Outcome.INVALID

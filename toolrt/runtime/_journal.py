@@ -185,6 +185,10 @@ class BatchJournal:
             return "the journal cannot keep its input: expected JSON values"
         return None
 
+    def knows(self, call: CallRecord) -> bool:
+        """Whether the call's answer is kept, so that its tool is not called."""
+        return self._kept_of(call).is_answered
+
     def _known(self, call: ToolCall, tool: Tool | None) -> KeptCall:
         try:
             input = self._shared.journal.codec.encode(call.input)

@@ -279,7 +279,10 @@ class BatchRun:
         refusal = None
         if tool is not None and machine.limits is not None and not isinstance(arguments, list):
             refusal = machine.limits.use(self.records.owner, call.name)
-        unkept = None if journal is None else journal.submitted(record)
+        unkept = None
+        if journal is not None:
+            unkept = journal.submitted(record)
+            record.is_known = journal.knows(record)
         if machine.stopped_by is not None or machine.cancel_reason is not None:
             machine.answer_late(record)
         elif unkept is not None:
