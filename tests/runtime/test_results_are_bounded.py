@@ -13,7 +13,7 @@ import toolrt
 from toolrt import Outcome, Registry, Runtime, State, ToolCall, ToolContext, ToolOutput, ToolResult, Workspace
 from toolrt.errors import DefinitionRefused
 from toolrt.interop import render_results
-from toolrt.model._bounded import RESULT_MOST, bounded
+from toolrt.model._bounded import MESSAGE_MOST, RESULT_MOST, bounded
 
 LINES = "".join(f"line {number} of a long file\n" for number in range(1, 200_001))
 
@@ -165,3 +165,25 @@ def test_line_that_is_too_long_is_shown_from_its_beginning(tmp_path: Any) -> Non
     assert content.startswith("[a.txt: the beginning of line 2 of what was asked for")
     assert len(content) <= RESULT_MOST
     assert content.endswith("xxx")
+
+
+async def test_progress_that_is_too_long_is_cut_and_says_so() -> None:
+    """A text keeps its beginning and its end, anything else the beginning of its JSON; what fits stays what it is."""
+    fits: list[Any] = ["x" * MESSAGE_MOST, {"progress": 1, "message": "page"}, None, object()]
+
+    @toolrt.tool(safe=True, schema=None)
+    async def tells(ctx: ToolContext) -> None:
+        for message in (*fits, "a" * MESSAGE_MOST + "b" * MESSAGE_MOST, {"rows": ["x" * 50] * 100_000}):
+            ctx.progress(message)
+
+    async with Runtime(Registry([tells])).open_batch() as batch:
+        batch.submit(ToolCall("1", "tells", {}))
+        batch.seal()
+        told = [update.message async for update in batch if isinstance(update, toolrt.Progress)]
+    assert all(one is other for one, other in zip(told[:-2], fits, strict=True))
+    text, rows = told[-2:]
+    assert (text[:3], text[-3:]) == ("aaa", "bbb")
+    assert "\n[... 100,000 characters left out: a progress message may have 100,000 characters ...]\n" in text
+    assert rows.startswith('{"rows":["xxx')
+    assert rows.endswith("the rest left out: a progress message may have 100,000 characters ...]\n")
+    assert all(len(one) < MESSAGE_MOST + 200 for one in (text, rows))

@@ -1,11 +1,12 @@
-"""Bounds what one result may hold.
+"""Bounds what one result and one progress message may hold.
 
 Rules.
     1. A text that is too long loses its middle.  What is left says how much is missing, and how to get it: see
        `toolrt.model._read_result` for a handle to read on by.
     2. Any other value of JSON's kinds that would be too long becomes the beginning of its JSON.
     3. Of parts (pictures, files) each is kept as long as there is room.
-    4. A value of another kind is handed on as it is: only its own code knows how large it is.
+    4. A progress message is cut by the same rules 1 and 2, at `MESSAGE_MOST`; what is cut of it is kept nowhere.
+    5. A value of another kind is handed on as it is: only its own code knows how large it is.
 
 Theory.  What is cut follows from the value and the bound alone, so it is the same under every schedule.
 """
@@ -27,6 +28,9 @@ TOLD_FROM = 400
 
 #: Characters that are kept of a result which is too long, and of all that a state keeps, so that a model reads on.
 KEPT_MOST = 2_000_000
+
+#: Characters that a progress message may have, so that the 1,000 that a batch keeps for its reader are bounded too.
+MESSAGE_MOST = 100_000
 
 #: Bytes of the pictures and files of one result; providers take about 5 MB of each.
 _DATA_MOST = 5 * 1024 * 1024
@@ -61,6 +65,22 @@ def bounded(content: Any, most: int) -> Any:
         return shortened(str.__str__(content), most)
     text, is_whole = _beginning(content, most)
     return shortened(text, most, is_whole) if not is_whole or len(text) > most else text
+
+
+def bounded_message(message: Any) -> Any:
+    """A progress `message`, or as much of it as has about `MESSAGE_MOST` characters, in words that say so."""
+    if isinstance(message, str):
+        text, is_whole = str.__str__(message), True
+        if len(text) <= MESSAGE_MOST:
+            return message
+    elif is_longer(message, MESSAGE_MOST):
+        text, is_whole = _beginning(message, MESSAGE_MOST)
+    else:
+        return message
+    left_out = f"{len(text) - MESSAGE_MOST:,} characters" if is_whole else "the rest"
+    tail = MESSAGE_MOST // 2 if is_whole else 0
+    gap = f"\n[... {left_out} left out: a progress message may have {MESSAGE_MOST:,} characters ...]\n"
+    return f"{text[: MESSAGE_MOST - tail]}{gap}{text[len(text) - tail :]}"
 
 
 def _bounded_parts(content: Any, parts: list[Part], most: int) -> Any:

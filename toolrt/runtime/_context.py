@@ -353,7 +353,8 @@ class ToolContext:
         """Report to the reader of the batch's updates what the call is doing.
 
         Never blocks and never fails: what cannot be kept is dropped and counted on the call's result.  May be
-        called from the worker thread of a sync tool.
+        called from the worker thread of a sync tool.  A message of more than 100,000 characters loses its middle, and
+        says so; one that is no text becomes the beginning of its JSON.
 
         Checkpoint: never.  Ordering: messages of one call arrive in order and before its result.
         """

@@ -27,6 +27,7 @@ from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.events import MergeDelivered, ProgressDelivered, ProgressSent, ReaderAsked, ResultDelivered, observer
 from toolrt.model import Progress, ResultReady, StateMerged, Update
+from toolrt.model._bounded import bounded_message
 from toolrt.order import (
     PROGRESS_BOUND,
     BatchState,
@@ -201,6 +202,7 @@ class Reader:
     @protected
     def send(self, call: CallRecord, message: Any) -> None:
         """Take a call's progress, from whatever thread."""
+        message = bounded_message(message)
         # A tool's thread may have a Trio run of its own.
         if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self._token:
             self._take(call, message)
