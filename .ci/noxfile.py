@@ -10,6 +10,7 @@
     nox -f .ci/noxfile.py -s campaigns     the explorer's big counts, and a real cluster (extra "cluster"); takes hours
     nox -f .ci/noxfile.py -s wild_bugs     find the bugs of released libraries again; needs the network
     nox -f .ci/noxfile.py -s wild          explore the suites of other libraries, downloaded; some minutes each
+    nox -f .ci/noxfile.py -s misbehaving   explore tests that misbehave, each in a way of its own; a minute or two
     nox -f .ci/noxfile.py -s frameworks    hold agent frameworks to the laws, each at its pinned version; takes an hour
     nox -f .ci/noxfile.py -s network       run Trio's own tests of sockets, TLS and DTLS over the network in memory
     nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
@@ -170,6 +171,13 @@ def wild(session: nox.Session) -> None:
     """Explore the test suites of other libraries as they were published; `-- tricycle anyio` for some."""
     session.chdir(ROOT)
     session.run("python", "-m", "tests.wild", "--plain", *session.posargs)
+
+
+@nox.session
+def misbehaving(session: nox.Session) -> None:
+    """Explore tests that spin, block, fork and swallow all that is raised, and keep how each ended in the docs."""
+    session.chdir(ROOT)
+    session.run("python", "-m", "tests.wild.misbehaving", "--write", *session.posargs)
 
 
 @nox.session

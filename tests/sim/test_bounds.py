@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -261,6 +262,43 @@ def test_task_that_calls_callbacks_is_ended_in_a_callback_only() -> None:
 
     sim.run(program)
     assert seen == [(True, False)]
+
+
+@pytest.mark.parametrize("file", [trio.__file__, "<attrs generated methods outcome._impl.Value>"])
+def test_what_ends_a_task_is_not_interrupted(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    """Trio's own code that takes long after a step, because it cancels thousands of tasks, is no code of a step."""
+    seen: list[bool] = []
+    real = trio._core._run.Runner.task_exited
+    space: dict[str, Any] = {"look": lambda: seen.append(is_in_step(sys._getframe(1))), "real": real}
+    exec(compile("def ends(*args):\n    look()\n    real(*args)", file, "exec"), space)
+    monkeypatch.setattr(trio._core._run.Runner, "task_exited", space["ends"])
+
+    async def program() -> None:  # noqa: ASYNC124
+        raise ValueError
+
+    sim.run(program)
+    assert seen
+    assert not any(seen)
+
+
+@pytest.mark.process
+def test_process_that_c_code_keeps_ends_where_that_was_asked_for() -> None:
+    """It writes the line at which it stood; another process goes on with what is left."""
+    script = """
+import itertools, sys
+from toolrt import sim
+from toolrt.sim.engine import _watchdog
+
+async def sums():
+    sum(itertools.repeat(0))
+
+_watchdog._GRACE_OF_PROCESS = 0.2
+_watchdog.end_process_where_stuck(2)
+sim.run(sums, seconds=0.2)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert 'File "<string>", line 7 in sums' in ended.stderr
 
 
 @pytest.mark.parametrize("program", [spins, spins_and_swallows])

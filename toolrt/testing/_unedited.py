@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -22,6 +23,7 @@ import attrs
 import pytest
 
 from toolrt._plain import counted
+from toolrt.sim.engine._watchdog import end_process_where_stuck
 from toolrt.testing._changed import Changes, changes_key
 
 __all__ = [
@@ -149,10 +151,14 @@ class Unedited:
         """Learn what has changed; pytest's cache is there by now."""
         if self._changed is not None:
             self._config.stash[changes_key] = Changes.since(self._config, self._changed)
+        # Another worker of pytest-xdist goes on with the tests that are left.  pytest's own dump has the same timer.
+        if hasattr(self._config, "workerinput") and not float(self._config.getini("faulthandler_timeout") or 0):
+            end_process_where_stuck(os.dup(2))
 
     def pytest_sessionfinish(self) -> None:
         """Keep what was found, in the process that heard of all tests."""
         if hasattr(self._config, "workerinput"):
+            end_process_where_stuck(None)
             return
         tests = {name: attrs.asdict(found) | {"seconds": spent} for name, (found, spent) in self._seen.items()}
         if changes_key in self._config.stash:

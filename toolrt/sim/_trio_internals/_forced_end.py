@@ -29,6 +29,7 @@ import sysconfig
 import threading
 from collections.abc import Callable
 from functools import partial
+from inspect import CO_COROUTINE
 from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Any
@@ -52,7 +53,8 @@ BOUNDARIES: set[CodeType] = set()
 _HERE = str(PurePath(__file__).parents[2])
 # A thread of the program's that keeps the turn has a limit of its own.
 _THREADS = str(PurePath(__file__).parents[1] / "programs" / "threads")
-_NOT_OURS = (sysconfig.get_path("stdlib"), "<frozen")
+# The methods that attrs makes, those of Trio's outcomes among them, stand in no file.
+_NOT_OURS = (sysconfig.get_path("stdlib"), "<frozen", "<attrs generated")
 _TRIO = str(PurePath(trio.__file__).parent)
 # What Trio is made with stands in site-packages, as the program's own libraries do.
 _NOT_THE_PROGRAMS = (_HERE, _TRIO, *_NOT_OURS, *(str(PurePath(str(room.__file__)).parent) for room in (attr, outcome)))
@@ -99,13 +101,15 @@ def forced_end(repeated: bool = True, thread: int | None = None, attempt: int = 
 def is_in_step(frame: FrameType) -> bool:
     """Say whether code of the program runs in `frame`, in a step of one of its tasks or while one is closed."""
     outer: FrameType | None = frame
-    is_programs = False
+    inner, is_programs = frame, False
     while outer is not None and outer.f_code not in BOUNDARIES:
         if outer.f_code.co_filename.startswith(_THREADS) or (outer.f_code is _CALLS_BACK and not is_programs):
             return False
         is_programs = is_programs or not outer.f_code.co_filename.startswith(_NOT_THE_PROGRAMS)
-        outer = outer.f_back
-    return outer is not None and outer is not frame
+        inner, outer = outer, outer.f_back
+    # A task's own coroutine may be one of Trio's; a plain function of Trio's there is what steps and ends tasks.
+    is_of_task = is_programs or bool(inner.f_code.co_flags & CO_COROUTINE)
+    return outer is not None and outer is not frame and is_of_task
 
 
 def beside_steps(frame: FrameType) -> FrameType | None:

@@ -10,12 +10,14 @@ Theory.  A call in C that lets no other thread run keeps the watching thread fro
 signals, as a regular expression does; so a timer of processor time sends the same signal.
 
 Limits.  Outside the main thread a call that blocks in C is waited for.  So is, in any thread, one that neither looks
-for signals nor lets another thread run, such as the sum of an endless iterator.  Where Python has no threads nothing
-is ended: a page ends its worker.
+for signals nor lets another thread run, such as the sum of an endless iterator: that can be ended only together with
+its process, as `end_process_where_stuck` asks for.  Where Python has no threads nothing is ended: a page ends its
+worker.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -37,7 +39,7 @@ from toolrt.sim._trio_internals import (
     where_it_stands,
 )
 
-__all__ = ["end_of_limit", "watched"]
+__all__ = ["end_of_limit", "end_process_where_stuck", "watched"]
 
 # Wall seconds between two interrupts.
 _EVERY = 0.05
@@ -50,6 +52,12 @@ _UNHEARD = 0.25
 
 # After so many signals that no handler was called for, exceptions are raised from the other thread.
 _MOST_UNANSWERED = 5
+
+# So many seconds, or as many as the limit has, after the limit a process may be ended that no other end has reached.
+_GRACE_OF_PROCESS = 10.0
+
+# The descriptor to which such a process writes where it stands; None: it is waited for.
+_last_words: int | None = None
 
 # When the limit is over, on the clock that `monotonic` reads, and how many seconds it has.
 _limit = inf, inf
@@ -64,6 +72,17 @@ def end_of_limit() -> tuple[float, float]:
     """
     end, seconds = _limit
     return max(end - monotonic(), 0.0), seconds
+
+
+def end_process_where_stuck(descriptor: int | None) -> None:
+    """Have the whole process end, some time after a limit, where nothing else can end what runs.
+
+    The stack of each thread is then written to `descriptor`; None: it is waited for, as without this.
+
+    Checkpoint: never.
+    """
+    global _last_words
+    _last_words = descriptor
 
 
 @contextmanager
@@ -136,12 +155,18 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
     timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _EVERY) if signals else (0.0, 0.0)
     watchdog = threading.Thread(target=watch, name="toolrt's watchdog", daemon=True)
     watchdog.start()
+    may_end_process = _last_words is not None and outer[0] == inf
+    if may_end_process:
+        # A thread of C does this, which needs no turn of Python's.
+        faulthandler.dump_traceback_later(seconds + max(_GRACE_OF_PROCESS, seconds), exit=True, file=_last_words or 2)
     try:
         yield
     except ForcedEnd:
         raise StuckStep(seconds, place) from None
     finally:
         _limit = outer
+        if may_end_process:
+            faulthandler.cancel_dump_traceback_later()
         over.set()
         watchdog.join()
         standing = None, 0.0
