@@ -248,3 +248,31 @@ def test_call_that_has_all_it_needs_waits_for_nothing() -> None:
 
     seen = [toolrt.sim.run(program, toolrt.sim.RandomWalk(seed=seed)).value for seed in range(20)]
     assert {text for one in seen for waits in one for text in waits} == {"lane", "approval"}
+
+
+@pytest.mark.filterwarnings("ignore::toolrt.errors.UndeclaredWarning")
+async def test_approval_that_another_batch_overtakes_keeps_its_call(autojump_clock: trio.testing.MockClock) -> None:
+    """While one batch's check thinks, another's call runs alone: the first one waits for it, and runs."""
+
+    @toolrt.tool
+    async def alone(ctx: ToolContext, asks: int) -> str:
+        await trio.sleep(2)
+        return f"ended at {trio.current_time():g}"
+
+    async def approve(request: ApprovalRequest) -> bool:
+        await trio.sleep(request.input["asks"])
+        return True
+
+    shared, results = runtime(alone, approve=approve), {}
+
+    async def one(asks: int) -> None:
+        results[asks] = (await shared.run([call("alone", asks=asks)])).results[0]
+
+    async with trio.open_nursery() as nursery:
+        for asks in (1, 0):
+            nursery.start_soon(one, asks)
+    began = trio.current_time() - 4
+    assert {asks: result.content for asks, result in results.items()} == {
+        0: f"ended at {began + 2:g}",
+        1: f"ended at {began + 4:g}",
+    }

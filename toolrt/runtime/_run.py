@@ -614,8 +614,8 @@ class BatchRun:
         Checkpoint: if it waits.
         """
         # A child may wait for a slot that no call of its batch holds, any call for a ticket of another batch, or for a
-        # limit that it shares.
-        alone = self.lease is None and self.machine.limits is None
+        # limit that it shares.  While an approval check thinks, another batch may take such a ticket.
+        alone = self.lease is None and self.machine.limits is None and self.settings.approve is None
         for table in self.settings.tables if alone else ():
             alone = alone and not table.busy
         self.machine.begin(self.state)

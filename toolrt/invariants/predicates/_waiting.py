@@ -180,8 +180,11 @@ def _by_ticket(family: list[CallStory]) -> Iterator[tuple[int, CallStory]]:
     for call in family:
         if call.placed is not None:
             # A lane's tickets are taken in call order; that a call's claims are awaited may be told before it starts.
-            lane = id(call.batch), call.lane
-            last[lane] = max(last.get(lane, -1), call.placed.seq)
+            lane, place = (id(call.batch), call.lane), call.placed.seq
+            if call.asked is not None and not call.shared and call.batch.parent is None:
+                # Its lane keeps it alone in its batch; among others it has its place once it is allowed to run.
+                place = _seq(call.answered)
+            last[lane] = max(last.get(lane, -1), place)
             yield last[lane], call
 
 
