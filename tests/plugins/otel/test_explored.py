@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import toolrt
@@ -25,7 +25,7 @@ from tests.plugins.otel._observed import (
     wrong_with_spans,
 )
 from toolrt import Registry, Runtime, ToolCall, ToolContext, sim
-from toolrt.invariants.script import AppendFile, Fail, Pause, ReadFile, Say, Scripted
+from toolrt.invariants.script import AppendFile, Fail, Pause, ReadFile, Say, Scripted, Sleep
 from toolrt.invariants.workloads import WORKLOADS
 from toolrt.plugins.otel import Counts, JsonLines, OtelMetrics, OtelSpans, Telemetry
 from toolrt.testing import Mix, schedules, tool_mixes
@@ -69,6 +69,7 @@ def test_observed_execution_is_the_same_execution(mix: Mix, schedule: list[int])
 
 
 @PROPERTY
+@example(mix=Mix([Scripted([Sleep(3.0)], sync=True, thread=True)], cancel_after=1.0, reader="none"), schedule=[])
 @given(mix=MIXES, schedule=schedules())
 def test_what_is_told_is_well_formed(mix: Mix, schedule: list[int]) -> None:
     """What begins ends, once and in order, whatever is cancelled, skipped or timed out meanwhile."""
