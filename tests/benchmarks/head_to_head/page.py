@@ -132,7 +132,7 @@ def tools_table(results: Result) -> str:
         programs = found["programs"]
         hunts = [programs[name] for name in buggy() if name in programs]
         median = statistics.median(map(executions_of, hunts))
-        seconds = sum(statistics.median(hunt["seconds"] for hunt in seeds) for seeds in hunts)
+        seconds = math.fsum(statistics.median(hunt["seconds"] for hunt in seeds) for seeds in hunts)
         proved = sum(programs[name][0]["said"] == ALL for name in correct() if name in programs)
         every = sum(all(hunt["said"] == FAILED for hunt in seeds) for seeds in hunts)
         wrong = " | ".join(str(len(names)) for names in wrong_verdicts(programs).values())
