@@ -27,7 +27,7 @@ async def _busy(ctx: ToolContext) -> AsyncIterator[None]:
 
 
 def test_generator_that_a_tool_drops_is_the_error_of_its_call() -> None:
-    """Also through a context manager that it entered by hand, where its own error is told besides."""
+    """Also through a context manager that it entered by hand, where its own error stands beside it."""
 
     @toolrt.tool(claims=claims(("f", WRITE)))
     async def drops(ctx: ToolContext) -> None:

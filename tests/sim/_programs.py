@@ -40,7 +40,7 @@ async def lost_update(tasks: int = 2, rounds: int = 1) -> int:
 
 
 async def withholding() -> None:
-    """Whether a task waits follows from a list that nobody reports; a third task writes a cell."""
+    """Whether a task waits follows from a list that no step reports; a third task writes a cell."""
     cell, queue, waiting = sim.Cell(0, "x"), list[int](), list[trio.Event]()
 
     async def take() -> None:

@@ -42,7 +42,7 @@ def one_process(directory: Path, format: str, moment: int | None) -> Any:
 @pytest.mark.process
 @pytest.mark.parametrize("format", MESSAGES)
 def test_a_killed_agent_runs_its_message_again_and_nothing_happens_twice(format: str, tmp_path: Path) -> None:
-    """It gives the same message to the same code: what ran is answered, what is unsure is told, the rest runs."""
+    """It gives the same message to the same code: what ran is answered, what is unsure says so, the rest runs."""
     for moment in _MOMENTS[format]:
         assert one_process(tmp_path, format, moment) is None
     answers = one_process(tmp_path, format, None)
@@ -51,7 +51,7 @@ def test_a_killed_agent_runs_its_message_again_and_nothing_happens_twice(format:
     counts = Counter((tmp_path / "effects").read_text().split())
     for at, note in enumerate(NOTES):
         assert counts[note] <= 1
-        assert counts[note] == 1 or f"noted {note}" not in json.dumps(answers), f"call {at} is told and did not happen"
+        assert counts[note] == 1 or f"noted {note}" not in json.dumps(answers), f"call {at} did not happen"
 
 
 @pytest.mark.process

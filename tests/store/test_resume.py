@@ -293,7 +293,7 @@ async def test_a_call_that_was_cancelled_alone_stays_cancelled() -> None:
 
 
 async def test_run_goes_on_with_what_there_is_of_a_batch() -> None:
-    """A part of it, whose batch was told of its calls one by one and is told of the others; and then all of it."""
+    """A part of it, whose batch got its calls one by one and now gets the others; and then all of it."""
     one = runtime(toolrt.Journal(MemoryRecords()))
     calls = [ToolCall(what, "note", {"what": what}) for what in ("a", "b")]
     with pytest.raises(KeyError):

@@ -33,7 +33,7 @@ _STOPPING = ("error", "invalid", "denied", "timed_out")
 #: What only a cancel, or a stop, may do to a call.
 _CUT = ("interrupted", "not_started")
 
-#: What is said of a call that no tool has run for.
+#: The outcomes of a call that no tool has run for.
 _DID_NOTHING = ("not_started", "denied", "invalid")
 
 #: Seconds by which two sums of the same times may differ.
@@ -103,7 +103,7 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """Finished results are kept, nothing starts after it, nothing runs once the batch is left.
 
     A batch's deadline is a cancel that comes at its instant.  A crash is a cancel of its process: in the next one no
-    call that had an effect is said not to have run.
+    call that had an effect has an outcome of one that did not run.
     """
     for batch in story.batches:
         if story.virtual:

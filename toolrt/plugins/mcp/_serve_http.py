@@ -50,7 +50,7 @@ _Send = Callable[[_Message], Awaitable[None]]
 
 #: Sessions of one application.
 _SESSIONS_MOST = 100
-#: The first revision whose hosts are told an event's id before there is a message.
+#: The first revision whose hosts get an event's id before there is a message.
 _PRIMED_FROM = "2025-11-25"
 #: Bytes of events that a session keeps for a stream that broke.
 _KEPT_MOST = 4 * 1024 * 1024

@@ -65,7 +65,7 @@ class POS:
         self._parked: dict[str, _Footprint] = {}
         # What each task's next step probably touches, and whether it writes it, where that was asked for.
         self._next: dict[str, dict[Resource, bool]] = {}
-        # Beside the scheduler's list, the same by what is touched, and the tasks of which nothing is known.
+        # Beside the scheduler's list, the same by what is touched, and the tasks that said nothing.
         self._touchers: dict[Resource, dict[str, bool]] = {}
         self._unknown: set[str] = set()
         # The priorities beside the scheduler's list; None: they are not kept now.

@@ -99,7 +99,7 @@ class KnownTexts:
         return _UNKNOWN_ONE_IN * len(self._unknown) < len(self._files)
 
     def to_read(self, named: Set[Entry]) -> list[Entry]:
-        """The files that a search has to read, of which ripgrep named these; for a worker thread.
+        """The files that a search has to read, where ripgrep named these; for a worker thread.
 
         What ripgrep looked into and did not name is remembered, unless it changed less than a time step before.
         """

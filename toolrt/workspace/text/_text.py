@@ -124,7 +124,7 @@ def numbered(text: str, first: int) -> str:
 
 
 def line_ends(text: str, start: int = 0, end: int | None = None) -> int:
-    """How many line ends there are from `start` on and before `end`, neither of which splits a CRLF."""
+    """How many line ends there are from `start` on and before `end`; neither place splits a CRLF."""
     count, lone = text.count("\n", start, end), text.count("\r", start, end)
     return count + lone - (text.count("\r\n", start, end) if lone else 0)
 
