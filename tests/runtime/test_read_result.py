@@ -59,6 +59,9 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters='"\\', min_codep
     lambda text: text * (700 // len(text) + 1)
 )
 
+#: Numbers with more digits than a short one.
+NUMBERS = {name * 350: number for name, number in (("ab", -999_999_979_520), ("cd", 0.1 + 0.2), ("ef", 7**50))}
+
 
 @given(WORDS | st.lists(WORDS, min_size=1, max_size=3) | st.dictionaries(WORDS, st.integers(), min_size=1), st.data())
 def test_reading_on_gives_all_of_a_result(value: Any, data: st.DataObject) -> None:
@@ -70,6 +73,15 @@ def test_reading_on_gives_all_of_a_result(value: Any, data: st.DataObject) -> No
     begins, rest = rest_of(runtime, result, done.state, **data.draw(st.sampled_from([{}, {"limit": 170}])))
     assert result.content[:begins] + rest == whole
     assert Codec().decode(json.loads(json.dumps(Codec().encode(done.state)))) == done.state
+
+
+@pytest.mark.parametrize("value", [NUMBERS, list(NUMBERS.values()) * 20, {"a" * 500: {}}, [[], True, False, None] * 99])
+def test_answer_that_is_one_character_too_long_is_cut(value: Any) -> None:
+    """The size of a structure is that of its JSON, whatever is in it."""
+    size = len(json.dumps(value, separators=(",", ":")))
+    for most, is_whole in ((size, True), (size - 1, False)):
+        [result] = run(Runtime(REGISTRY, max_result=most), [("answers", {"value": value})]).results
+        assert (result.content == value) is is_whole
 
 
 def _outcomes_of_two_calls() -> sim.Report:

@@ -35,8 +35,11 @@ MESSAGE_MOST = 100_000
 #: Bytes of the pictures and files of one result; providers take about 5 MB of each.
 _DATA_MOST = 5 * 1024 * 1024
 
-#: Characters that a number and a value of no kind of JSON's count for.
-_NUMBER, _OTHER = 4, 20
+#: Characters that a value of no kind of JSON's counts for.
+_OTHER = 20
+
+#: Bits of the longest number whose digits are written to be counted; beyond, ten bits are three digits.
+_WRITTEN_BITS = 4_000
 
 
 def is_a_bound(value: object) -> bool:
@@ -153,7 +156,8 @@ def is_longer(value: Any, most: int) -> bool:
             size += len(one) + 2
         elif isinstance(one, Mapping | list | tuple | set | frozenset):
             try:
-                size += len(one) + 2
+                # Brackets, commas and colons.
+                size += max(2, len(one) + 1 + (len(one) if isinstance(one, Mapping) else 0))
                 if size > most:
                     return True
                 left.extend(one)
@@ -162,10 +166,21 @@ def is_longer(value: Any, most: int) -> bool:
             except Exception:  # one that cannot be read: only its own code knows how large it is
                 size += _OTHER
         else:
-            size += _NUMBER if isinstance(one, int | float) or one is None else _OTHER
+            size += _characters_of(one)
         if size > most:
             return True
     return False
+
+
+def _characters_of(one: Any) -> int:
+    """The characters of JSON that a value without parts takes."""
+    if isinstance(one, int) and one.bit_length() > _WRITTEN_BITS:
+        return one.bit_length() * 3 // 10
+    if isinstance(one, bool) or one is None:
+        return len(str(one))
+    if isinstance(one, int):
+        return len(int.__repr__(one))
+    return len(float.__repr__(one)) if isinstance(one, float) else _OTHER
 
 
 def _beginning(value: Any, most: int) -> tuple[str, bool]:
