@@ -19,12 +19,12 @@ from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.engine._record import THREADS_AT_ACCESSES
 from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._outcomes import never_made
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.exploring._tally import ExecutionCounts, outcome_key
 from toolrt.sim.exploring._temporal import shown, unmet
 from toolrt.sim.exploring._unseen import unseen_state
-from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Choices, Policy
 from toolrt.sim.programs._actors import CRASH, arguments_for, enters_scope, named_actors
 from toolrt.sim.strategies import Search

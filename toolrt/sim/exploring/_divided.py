@@ -26,10 +26,11 @@ from toolrt.sim.exploring._conclusion import Evidence
 from toolrt.sim.exploring._executors import ExecutorPool, JobsArgument, workers_of
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 from toolrt.sim.exploring._judge import judge
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._progress import PROGRESS_EVERY, Budget, ExplorationProgress
 from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ExecutionCounts, ReplayableExecution, Tally
-from toolrt.sim.exploring._workers import ExploredProgram, InProcessWorker, PartAnswer, PartOrder, WorkerPool
+from toolrt.sim.exploring._workers import InProcessWorker, PartAnswer, PartOrder, WorkerPool
 from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Shared
 

@@ -21,13 +21,13 @@ from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._judge import Check
 from toolrt.sim.exploring._outcomes import with_outcomes
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._progress import Budget, ExplorationProgress, checked_seconds
 from toolrt.sim.exploring._repeats import step_in_words, told_by
 from toolrt.sim.exploring._report import QUICK, Report
 from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._temporal import needs_one_process, observing, together
 from toolrt.sim.exploring._told import tell
-from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
 from toolrt.sim.programs._actors import CRASH, DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_crash, with_order
 from toolrt.sim.programs.given._constraints import Constraint

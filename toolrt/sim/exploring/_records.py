@@ -17,20 +17,18 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolrt.errors import ReplayDiverged
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job, RecordNeeded
 from toolrt.sim.exploring._judge import Judgement, judge
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.policies import Choices, Policy
 from toolrt.sim.policies._choices import NamelessChoices
 from toolrt.trace import stable_text
-
-if TYPE_CHECKING:
-    from toolrt.sim.exploring._workers import ExploredProgram
 
 __all__ = ["LazyRecords"]
 

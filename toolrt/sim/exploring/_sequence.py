@@ -16,11 +16,11 @@ from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._conclusion import Evidence
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._progress import PROGRESS_EVERY, Budget, ExplorationProgress
 from toolrt.sim.exploring._records import LazyRecords
 from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.exploring._tally import FAILURES_KEPT, outcome_key
-from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Redundant, Search, Shared
 from toolrt.sim.strategies.dpor._dpor import DPORSearch

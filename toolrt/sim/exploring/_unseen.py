@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import PurePath
 from types import CodeType
-from typing import TYPE_CHECKING
 
 import attrs
 
 from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.policies import RandomWalk
 from toolrt.sim.programs.tracking._guard import KeptAside, modules_of, said_of
 from toolrt.sim.programs.tracking._tracking import can_be_seen, guard_of
 from toolrt.sim.strategies import Search
 from toolrt.sim.strategies.dpor._samples import KeptExecution, order_of
-
-if TYPE_CHECKING:
-    from toolrt.sim.exploring._workers import ExploredProgram
 
 __all__ = ["unseen_state"]
 

@@ -20,7 +20,7 @@ import multiprocessing
 import pickle
 import signal
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -30,13 +30,10 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver
 from toolrt.sim.exploring._interrupts import interrupts_held
-from toolrt.sim.exploring._judge import Check
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._records import LazyRecords
 from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ReplayableExecution, Tally
-from toolrt.sim.programs._actors import with_actors, with_clock, with_order
-from toolrt.sim.programs.given._weaving import GivenWorld
-from toolrt.sim.programs.tracking._tracking import Tracking
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
@@ -46,7 +43,6 @@ __all__ = [
     "TRIES",
     "BenchMaker",
     "ExplorationBench",
-    "ExploredProgram",
     "InProcessWorker",
     "OrderRunner",
     "PartAnswer",
@@ -65,46 +61,6 @@ TRIES = 3
 
 # Wall seconds that a worker has to end by itself before it is killed.
 _PATIENCE = 2.0
-
-
-@attrs.frozen
-class ExploredProgram:
-    """What every execution of an exploration is."""
-
-    #: The program, as the caller gave it.
-    program: Callable[[], Awaitable[Any]]
-    #: What judges an execution.
-    check: Check | None
-    #: The number of steps after which it is stopped.
-    step_limit: int
-    #: What may be cancelled, as in `toolrt.sim.explore`; so are the next two.
-    cancel_at: str | None
-    #: Whether the clock may move early.
-    clock: str | None
-    #: How often it may.
-    clock_moves: int
-    #: In which orders tasks step.
-    order: str = "any"
-    #: What is rewritten so that plain objects report; None: nothing is.
-    tracking: Tracking | None = None
-    #: The constraints under which it is run; None: there are none.
-    world: GivenWorld | None = None
-
-    def timed(self) -> Callable[[], Awaitable[Any]]:
-        """Give the program with a clock that may move early."""
-        program = self.program if self.tracking is None else self.tracking.bind()
-        program = program if self.world is None else self.world.bind(program)
-        return with_clock(program, self.clock, self.clock_moves)
-
-    def bound(self) -> Callable[[], Awaitable[Any]]:
-        """Give the program with all that can happen to it."""
-        return with_order(with_actors(self.timed(), self.cancel_at), self.order)
-
-    def bound_with(self, modules: Collection[str]) -> Callable[[], Awaitable[Any]]:
-        """Give the same with the plain objects of `modules` seen besides."""
-        known = () if self.tracking is None else self.tracking.modules
-        names = dict.fromkeys((*known, *modules))
-        return attrs.evolve(self, tracking=Tracking(self.program, tuple(names), own=False)).bound()
 
 
 @attrs.frozen

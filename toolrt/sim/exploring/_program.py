@@ -1,0 +1,55 @@
+"""What every execution of an exploration is: the program, what may happen to it, and what judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+import attrs
+
+from toolrt.sim.exploring._judge import Check
+from toolrt.sim.programs._actors import with_actors, with_clock, with_order
+from toolrt.sim.programs.given._weaving import GivenWorld
+from toolrt.sim.programs.tracking._tracking import Tracking
+
+__all__ = ["ExploredProgram"]
+
+
+@attrs.frozen
+class ExploredProgram:
+    """What every execution of an exploration is."""
+
+    #: The program, as the caller gave it.
+    program: Callable[[], Awaitable[Any]]
+    #: What judges an execution.
+    check: Check | None
+    #: The number of steps after which it is stopped.
+    step_limit: int
+    #: What may be cancelled, as in `toolrt.sim.explore`; so are the next two.
+    cancel_at: str | None
+    #: Whether the clock may move early.
+    clock: str | None
+    #: How often it may.
+    clock_moves: int
+    #: In which orders tasks step.
+    order: str = "any"
+    #: What is rewritten so that plain objects report; None: nothing is.
+    tracking: Tracking | None = None
+    #: The constraints under which it is run; None: there are none.
+    world: GivenWorld | None = None
+
+    def timed(self) -> Callable[[], Awaitable[Any]]:
+        """Give the program with a clock that may move early."""
+        program = self.program if self.tracking is None else self.tracking.bind()
+        program = program if self.world is None else self.world.bind(program)
+        return with_clock(program, self.clock, self.clock_moves)
+
+    def bound(self) -> Callable[[], Awaitable[Any]]:
+        """Give the program with all that can happen to it."""
+        return with_order(with_actors(self.timed(), self.cancel_at), self.order)
+
+    def bound_with(self, modules: Collection[str]) -> Callable[[], Awaitable[Any]]:
+        """Give the same with the plain objects of `modules` seen besides."""
+        known = () if self.tracking is None else self.tracking.modules
+        names = dict.fromkeys((*known, *modules))
+        return attrs.evolve(self, tracking=Tracking(self.program, tuple(names), own=False)).bound()
