@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import settings
 
+from tests._profile import FULL
 from toolrt import sim
 from toolrt.errors import Deadlock
 
@@ -218,7 +218,7 @@ def test_every_outcome_of_real_threads_is_explored(program: Callable[[], Awaitab
     assert set(report.outcomes) == _OUTCOMES[program], report
     assert report.verdict is sim.PASS, report
     assert "threads atomic between accesses of tracked code" in str(report)
-    for _ in range(20 if settings.default.max_examples <= 100 else 5_000):  # type: ignore[attr-defined]
+    for _ in range(5_000 if FULL else 20):
         assert trio.run(program) in _OUTCOMES[program]
 
 
