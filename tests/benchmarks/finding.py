@@ -280,7 +280,7 @@ def held_by_names(names: int, rules: int, rounds: int) -> dict[str, Any]:
             (root / f"name{(number * 7919) % names:06}.txt").touch()
         lines = [f"*.x{number}\nname*{number:05}y\n/d{number}/*.o" for number in range(rules // 3)]
         (root / ".gitignore").write_text("\n".join(lines))
-        time.sleep(RealDisk(root).time_step_ns / 1e9)
+        time.sleep(RealDisk(root).time_step_ns / 1e9)  # a directory that is just made is listed anew
         runs = [run for _ in range(rounds) for run in trio.run(_runs, root, "glob", {"pattern": "*9.txt"}, 1)]
         listed = [run for _ in range(rounds) for run in trio.run(_runs, root, "list_dir", {}, 1)]
     return {

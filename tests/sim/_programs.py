@@ -23,9 +23,9 @@ Operation = tuple[Any, ...]
 THINGS = 2
 
 
-async def lost_update(tasks: int = 2, rounds: int = 1) -> int:
+async def lost_update(tasks: int = 2, rounds: int = 1, name: str = "x") -> int:
     """Tasks that each read a cell, pass a checkpoint and write one more, `rounds` times: some of it may get lost."""
-    cell = sim.Cell(0, name="x")
+    cell = sim.Cell(0, name=name)
 
     async def add() -> None:
         for _ in range(rounds):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim._missed import MISSED
+from tests.sim.missed import MISSED
 from toolrt import sim
 
 

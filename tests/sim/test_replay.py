@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
@@ -10,28 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import lost_update
 from toolrt import sim
 from toolrt.errors import Deadlock, ReplayDiverged, ScheduleRefused, StepLimit
 
 
-def adders(tasks: int = 3, rounds: int = 2, name: str = "x"):
+def adders(tasks: int = 3, rounds: int = 2, name: str = "x") -> Callable[[], Awaitable[int]]:
     """Give a lost-update program."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, name=name)
-
-        async def add() -> None:
-            for _ in range(rounds):
-                seen = cell.get()
-                await checkpoint()
-                cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(tasks):
-                nursery.start_soon(add)
-        return cell.get()
-
-    return program
+    return functools.partial(lost_update, tasks, rounds, name)
 
 
 @pytest.mark.parametrize("form", ["object", "json", "short"])
