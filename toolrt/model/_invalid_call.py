@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from toolrt.model._call import ToolCall
 from toolrt.model._mismatch import Mismatch, Mismatches, clipped_repr
-
-if TYPE_CHECKING:
-    from toolrt.model._tool import Registry
 
 #: Where no name is near, so many of a registry's are named.
 _NAMED = 20
 
 
-def unknown_tool(registry: Registry, name: object) -> Mismatch:
-    """What is wrong with a call of a tool that `registry` does not have, and what to call in its place."""
-    nearest = registry.nearest(name)
-    names = nearest or list(registry.names[:_NAMED])
-    more = "" if nearest or len(registry) <= _NAMED else f" and {len(registry) - _NAMED} more"
+def unknown_tool(name: object, known: Sequence[str], nearest: Sequence[str]) -> Mismatch:
+    """What is wrong with a call of a tool that is not among those `known`, and what to call in its place."""
+    names = nearest or known[:_NAMED]
+    more = "" if nearest or len(known) <= _NAMED else f" and {len(known) - _NAMED} more"
     hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}{more}" if names else "there are none"
     return Mismatch("name", f"the name of a tool ({hint})", clipped_repr(name))
 

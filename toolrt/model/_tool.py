@@ -643,7 +643,7 @@ def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any,
         tool: the one that the call names; None: there is none of that name in `registry`.
     """
     if tool is None:
-        return call.input, Mismatches([unknown_tool(registry, call.name)])
+        return call.input, Mismatches([unknown_tool(call.name, registry.names, registry.nearest(call.name))])
     try:
         input = call.input
         input = {} if type(input) is dict and not input else json_copy(input)

@@ -19,7 +19,7 @@ from toolrt.order._lanes import (
 )
 from toolrt.order._limits import Limits
 from toolrt.order._machine import Machine
-from toolrt.order._merge import MergedCall, applied, has_changed, merged, stale_part
+from toolrt.order._merge import applied, has_changed, merged, stale_part
 from toolrt.order._partition import Lane, partition
 from toolrt.order._policies import (
     MOST_OVERTAKEN,
@@ -44,6 +44,7 @@ from toolrt.order._record import (
     CallRecord,
     LanePlace,
     LaneRecord,
+    MergedCall,
     Siblings,
     TrackedCall,
     TrackedCalls,

@@ -18,12 +18,9 @@ the newcomers itself: see `toolrt.order._tickets`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolrt.model import READ, WRITE, Claim
-
-if TYPE_CHECKING:
-    from toolrt.order._tickets import Ticket
 
 __all__ = ["ClaimTree", "Group", "by_serial"]
 
@@ -102,8 +99,8 @@ class Group:
     def __init__(self, claim: Claim, serial: int) -> None:
         self.claim = claim
         self.serial = serial
-        #: The tickets that hold this claim and have not ended.
-        self.tickets: dict[Ticket, None] = {}
+        #: The tickets that hold this claim and have not ended; the tree looks into none of them.
+        self.tickets: dict[Any, None] = {}
         #: Whether another of its kind may still join: nothing has been ordered behind it.
         self.open = claim.mode is READ or claim.slots is not None
         if claim.subtree:

@@ -15,10 +15,7 @@ merged state and needs no validation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-
-import attrs
+from collections.abc import Iterable, Iterator
 
 from toolrt._plain import at_once
 from toolrt.errors import asks_to_exit, error_text
@@ -35,51 +32,9 @@ from toolrt.model._watched_state import (
     parts_json,
     watched,
 )
-from toolrt.order._record import CallRecord
+from toolrt.order._record import AppliedModifier, CallRecord, MergedCall
 
-__all__ = ["MergedCall", "applied", "are_applied", "has_changed", "merged", "stale_part"]
-
-
-@attrs.frozen(eq=False)
-class AppliedModifier:
-    """What one modifier did."""
-
-    #: Why it changed nothing; None: it was applied.
-    refused: str | None
-    #: The parts that it set.
-    sets: frozenset[Part]
-    #: What it read of the state that it was given.
-    reads: StateReads
-    #: The state that it left.
-    after: State
-    #: The Ctrl-C or exit that came up in it; None: none did.
-    exit_asked: BaseException | None = None
-
-    def sets_json(self) -> list[list[Any]]:
-        """The parts that it set, as JSON: kind, name, and the value that is there now, if one is."""
-        left = bare_state(self.after).to_json()
-        values: Mapping[str, Mapping[str, Any]] = {"value": left["values"], "field": left["fields"]}
-        return [
-            [kind, name, values[kind][name]] if name in values[kind] else [kind, name]
-            for kind, name in parts_json(self.sets)
-        ]
-
-
-@attrs.frozen(eq=False)
-class MergedCall:
-    """What the modifiers of one call did to one state."""
-
-    #: What the first of them was given.
-    before: State
-    #: What the last of them left.
-    after: State
-    #: One for each, in order.
-    modifiers: tuple[AppliedModifier, ...]
-
-    @property
-    def exit_asked(self) -> BaseException | None:
-        """The first Ctrl-C or exit that came up in its modifiers; None: none did."""
-        return next((one.exit_asked for one in self.modifiers if one.exit_asked is not None), None)
+__all__ = ["applied", "are_applied", "has_changed", "merged", "stale_part"]
 
 
 def applied(modifiers: Iterable[Modifier], state: State, tool: Tool | None) -> MergedCall:

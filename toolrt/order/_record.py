@@ -7,8 +7,10 @@ instruction needs to be carried out: claims, tickets, a result, what was read an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import attrs
 
 from toolrt._plain import counted
 from toolrt.model import (
@@ -29,21 +31,20 @@ from toolrt.model import (
     Withheld,
     reads_only,
 )
+from toolrt.model._watched_state import Part, StateReads, bare_state, parts_json
 from toolrt.order._lanes import StateKeys
 from toolrt.order._slots import LentSlot, Slots
 from toolrt.order._states import CallMove, CallState, Holds, LaneMove, LaneState, Status, impossible
 from toolrt.order._tickets import ClaimTable, Ticket
 
-if TYPE_CHECKING:
-    from toolrt.model._watched_state import StateReads
-    from toolrt.order._merge import MergedCall
-
 __all__ = [
     "PROGRESS_BOUND",
+    "AppliedModifier",
     "CallRecord",
     "Decisions",
     "LanePlace",
     "LaneRecord",
+    "MergedCall",
     "Siblings",
     "TrackedCall",
     "TrackedCalls",
@@ -87,6 +88,48 @@ class Siblings(list["CallRecord"]):
         kept.limit, kept.owner, kept.journal = self.limit, self.owner, self.journal
         kept.cancel = lambda call_index, reason: False
         return kept
+
+
+@attrs.frozen(eq=False)
+class AppliedModifier:
+    """What one modifier did."""
+
+    #: Why it changed nothing; None: it was applied.
+    refused: str | None
+    #: The parts that it set.
+    sets: frozenset[Part]
+    #: What it read of the state that it was given.
+    reads: StateReads
+    #: The state that it left.
+    after: State
+    #: The Ctrl-C or exit that came up in it; None: none did.
+    exit_asked: BaseException | None = None
+
+    def sets_json(self) -> list[list[Any]]:
+        """The parts that it set, as JSON: kind, name, and the value that is there now, if one is."""
+        left = bare_state(self.after).to_json()
+        values: Mapping[str, Mapping[str, Any]] = {"value": left["values"], "field": left["fields"]}
+        return [
+            [kind, name, values[kind][name]] if name in values[kind] else [kind, name]
+            for kind, name in parts_json(self.sets)
+        ]
+
+
+@attrs.frozen(eq=False)
+class MergedCall:
+    """What the modifiers of one call did to one state."""
+
+    #: What the first of them was given.
+    before: State
+    #: What the last of them left.
+    after: State
+    #: One for each, in order.
+    modifiers: tuple[AppliedModifier, ...]
+
+    @property
+    def exit_asked(self) -> BaseException | None:
+        """The first Ctrl-C or exit that came up in its modifiers; None: none did."""
+        return next((one.exit_asked for one in self.modifiers if one.exit_asked is not None), None)
 
 
 class CallRecord:

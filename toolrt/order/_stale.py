@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from toolrt.model import State
 from toolrt.model._watched_state import Part, part_name
-from toolrt.order._merge import MergedCall, has_changed
+from toolrt.order._merge import has_changed
+from toolrt.order._record import MergedCall
 
 __all__ = ["stale_text"]
 

@@ -6,7 +6,8 @@ Rules.
        in the task of the check.  So a context variable that an observer sets at ``call.started`` is the tool's.
     2. An observer decides nothing.  An exception that it raises is counted, warned about once, and goes no further.
     3. The observer gets types and sizes of inputs and results: no input, no content, no text of an error.  A tool's
-       own events (`CallTelemetry`) are passed on as they are, cut to a bound.
+       own events (`CallTelemetry`) are passed on, cut to a bound; of a value that is neither a number nor a text the
+       observer gets the type.  They never block a tool, never make it fail, and none comes once the call has ended.
     4. Every wait, lane, call and span that begins ends once, after all that began inside it.  Times never go back
        within a batch.
     5. An observer handles one event at a time, whatever threads its runtimes and tools run in.
@@ -20,7 +21,10 @@ Limits.  An observer must not block: a call waits for it.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 import trio
@@ -30,10 +34,16 @@ from toolrt.events import EventRecord
 from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, Observer, OutputChunk
 from toolrt.order import CallRecord, CallState, Status
 from toolrt.runtime._observer import Clock, ObserverState
-from toolrt.runtime._tool_telemetry import CURRENT, CallTelemetry, name_of, text_of
 
-__all__ = ["BatchTelemetry"]
+__all__ = ["BatchTelemetry", "CallTelemetry"]
 
+#: Bounds of what a tool sends: characters of a name or key, characters of a text, number of fields.
+_NAME, _TEXT, _FIELDS = 100, 500, 32
+
+#: The call whose tool the running code belongs to: its batch's telemetry, its call_index, its innermost open span.
+_CURRENT: contextvars.ContextVar[tuple[BatchTelemetry, int, int | None] | None] = contextvars.ContextVar(
+    "toolrt telemetry", default=None
+)
 #: A model's id for a call is cut to so many characters.
 _ID = 100
 #: The word for a content of each type.
@@ -84,7 +94,7 @@ class BatchTelemetry:
         # Calls that became ready and have not got a slot yet; and whether one of the batch's own calls is giving back.
         self._ready: list[CallRecord] = []
         self._giving_back = False
-        above = CURRENT.get()
+        above = _CURRENT.get()
         #: The call inside which the batch was opened, if the same observer hears of that call.
         self._above = above if above is not None and above[0]._shared is shared else None
         self._clock: Clock = Clock() if self._above is None else self._above[0]._clock
@@ -231,7 +241,7 @@ class BatchTelemetry:
         for why in tuple(reported.waits):
             self._end_wait(call, reported, why)
         reported.started = True
-        CURRENT.set((self, call.call_index, None))
+        _CURRENT.set((self, call.call_index, None))
         fields = {"call": call.call_index, "lane": lane, "thread": thread, "timeout": timeout}
         self._tell("call.started", fields)
 
@@ -295,7 +305,7 @@ class BatchTelemetry:
 
     def service_failed(self, lane: int, service: str, error: BaseException) -> None:
         """A service (`Services.after_lane`) has raised."""
-        self._tell("service.failed", {"lane": lane, "service": name_of(service), "error": type(error).__name__})
+        self._tell("service.failed", {"lane": lane, "service": _name_of(service), "error": type(error).__name__})
 
     def _tell_of_tool(self, call: int, kind: str, fields: Mapping[str, Any]) -> bool:
         with self._shared.lock:
@@ -311,7 +321,7 @@ class BatchTelemetry:
 
     def _innermost(self, call: int) -> int | None:
         """The number of the innermost block that the running code is in."""
-        current = CURRENT.get()
+        current = _CURRENT.get()
         inside = current[2] if current is not None and current[0] is self and current[1] == call else None
         reported = self._calls.get(call)
         return None if inside is None or reported is None or reported.spans[inside] is None else inside
@@ -389,13 +399,105 @@ def _measured(content: object) -> tuple[str | None, int | None]:
 def _in_short(event: object) -> tuple[str, dict[str, Any]]:
     """An event's kind, and its fields without any content."""
     if isinstance(event, FileChanged):
-        target = None if event.target is None else text_of(event.target)
-        where = {"path": text_of(event.path), "target": target, "directory": event.is_directory}
+        target = None if event.target is None else _text_of(event.target)
+        where = {"path": _text_of(event.path), "target": target, "directory": event.is_directory}
         return "file.changed", {**where, "change": event.change.value}
     if isinstance(event, DirectoryChanged):
-        return "directory.changed", {"path": text_of(event.path)}
+        return "directory.changed", {"path": _text_of(event.path)}
     if isinstance(event, OutputChunk):
         return "output.written", {"offset": event.offset, "size": len(event.text)}
     if isinstance(event, Diagnostics):
-        return "diagnostics.found", {"path": text_of(event.path), "findings": len(event.findings)}
+        return "diagnostics.found", {"path": _text_of(event.path), "findings": len(event.findings)}
     return "event.emitted", {"type": type(event).__name__}
+
+
+class CallTelemetry:
+    """Sends a tool's own events and spans to the observer: ``ctx.telemetry``.
+
+    It never blocks the tool, never makes it fail and sends nothing once the call has ended.  The worker thread of a
+    sync tool may use it.
+    """
+
+    __slots__ = ("_batch", "_call")
+
+    def __init__(self, batch: BatchTelemetry, call: int) -> None:
+        self._batch = batch
+        self._call = call
+
+    def event(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
+        """Tell the observer that `kind` happened.
+
+        Args:
+            kind: what happened, in a few words of your own that do not change: ``"cache.missed"``.
+            fields: the particulars: numbers, true or false, short texts.  Of anything else the observer gets the type.
+
+        Checkpoint: never.
+        """
+        self._batch.noted(self._call, _name_of(kind), _shown(fields))
+
+    def span(self, name: str, fields: Mapping[str, Any] | None = None) -> contextlib.AbstractContextManager[None]:
+        """A block of work with a beginning and an end; blocks may stand in each other.
+
+        Leave it in the task and thread that entered it.  One that is open when its call ends, ends with it.
+
+        Example::
+
+            with ctx.telemetry.span("parse", {"files": len(files)}):
+                ...
+
+        Checkpoint: never.
+        """
+        return _Span(self._batch, self._call, _name_of(name), _shown(fields))
+
+
+class _Span:
+    """One block of a tool's work."""
+
+    __slots__ = ("_batch", "_call", "_fields", "_name", "_number", "_token")
+
+    def __init__(self, batch: BatchTelemetry, call: int, name: str, fields: Mapping[str, Any]) -> None:
+        self._batch = batch
+        self._call = call
+        self._name = name
+        self._fields = fields
+        self._number: int | None = None
+        self._token: contextvars.Token[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._number = self._batch.begin_span(self._call, self._name, self._fields)
+        if self._number is not None:
+            self._token = _CURRENT.set((self._batch, self._call, self._number))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            with contextlib.suppress(ValueError):  # it was left where it was not entered
+                _CURRENT.reset(self._token)
+            self._token = None
+        if self._number is not None:
+            raised = None if kind is None else kind.__name__
+            self._batch.end_span(self._call, None, self._number, raised)
+
+
+def _name_of(name: object) -> str:
+    return name[:_NAME] if type(name) is str else type(name).__name__
+
+
+def _shown(fields: object) -> dict[str, Any]:
+    """A tool's own fields, bounded, as values that an observer may keep."""
+    if not isinstance(fields, Mapping):
+        return {} if fields is None else {"fields": type(fields).__name__}
+    shown: dict[str, Any] = {}
+    try:
+        for key, value in fields.items():
+            if len(shown) == _FIELDS:
+                break
+            shown[_name_of(key)] = value if value is None or type(value) in (bool, int, float) else _text_of(value)
+    except Exception as error:
+        shown["fields"] = type(error).__name__
+    return shown
+
+
+def _text_of(value: object) -> str:
+    return value[:_TEXT] if type(value) is str else type(value).__name__

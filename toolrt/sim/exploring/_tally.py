@@ -1,4 +1,4 @@
-"""ExecutionCounts what many executions have shown, in a form that other processes and files can take.
+"""Counts what many executions have shown, in a form that other processes and files can take.
 
 Rules.  An execution is kept as its choices: to show it, it is run again.  So is an outcome that is not made
 of plain values, because what another process would make of it need not equal what it was here.  A *place* says where
