@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,7 +57,8 @@ with contextlib.suppress(ImportError):
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
 os.environ["TOOLRT_STATE_DIR"] = STATE
 
-#: Where the programs that tests start keep their compiled code: workers have the directory of the run that began them.
+#: Where this run keeps compiled code that may not stand beside its source: workers have the directory of the run that
+#: began them.
 COMPILED = os.environ.setdefault("TOOLRT_TESTS_COMPILED", os.path.join(STATE, "compiled"))
 
 #: What Chromium is called on the systems that have it; TOOLRT_BROWSER names another.
@@ -80,12 +83,49 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["hypothesis_seed"] = getattr(node.config.option, "hypothesis_seed", None)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: Any) -> Iterator[None]:
+    """Collect without a garbage collector, which would go through what all stays.
+
+    A worker of xdist imports a share of the tests first, and the other workers find those compiled: all workers collect
+    all tests, at one time and in one order, so each of them would rewrite and compile every file.
+    """
+    _share_compiled_code()
+    gc.disable()
+    try:
+        if worker := getattr(session.config, "workerinput", None):
+            _import_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def _share_compiled_code() -> None:
+    """Let this run and the programs that it starts share what they compile, where none may write it beside its source.
+
+    Containers set PYTHONDONTWRITEBYTECODE.  Each worker would compile all tests there, and each of some hundred
+    programs toolrt, which takes longer than most of them run.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", COMPILED)
+        sys.dont_write_bytecode = False
+
+
+def _import_share(config: Any, number: int, count: int) -> None:
+    """Import each `count`-th of the test files that this run collects."""
+    root = config.rootpath
+    files = sorted({file for path in config.args for file in Path(root, path).glob("**/test_*.py")})
+    for file in files[number::count]:
+        # Why a file cannot be imported, or is skipped, its collection says.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
+
+
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Of a test that is marked `drawn`, keep so many cases; of those marked `seldom`, a third.
 
     The seed of the run draws.  Those that a person names are few already, and all run.
     """
-    _share_compiled_code()
     if os.environ.get("HYPOTHESIS_PROFILE") == "full":
         return
     seed = getattr(config.option, "hypothesis_seed", None)
@@ -103,16 +143,6 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=sorted(left_out, key=lambda item: item.nodeid))
-
-
-def _share_compiled_code() -> None:
-    """Let the programs of this run share what they compile, where none may write it beside its source.
-
-    Containers set PYTHONDONTWRITEBYTECODE.  Each of some hundred programs would compile toolrt anew there, which takes
-    longer than most of them run.  Only they look into the directory: for this process its source is compiled by now.
-    """
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-        os.environ.setdefault("PYTHONPYCACHEPREFIX", COMPILED)
 
 
 def pytest_report_header(config: Any) -> str | None:
