@@ -7,7 +7,9 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from toolrt.playground._lessons import Lesson, lessons
 from toolrt.playground._session import PlaygroundSession
 from toolrt.teaching.lab import NOTEBOOK_EXERCISES, SHEET
 
+_ROOT = Path(__file__).parents[2]
 _LESSONS = {one.number: one for one in lessons()}
 
 _RUN = list(_LESSONS) if _profile.FULL else ["03"]
@@ -48,8 +51,11 @@ def test_each_cell_of_a_lesson_runs(number: str) -> None:
 
 
 def test_six_notebooks_are_lessons() -> None:
-    """Their links lead to other lessons, or nowhere; the three whose sliders are moved are among them."""
-    assert len(_LESSONS) >= 6
+    """A wheel has them; links lead to other lessons, or nowhere; the three whose sliders are moved are among them."""
+    built = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert all(to == f"toolrt/playground/{which}" for which, to in built["force-include"].items())
+    assert [which[len("notebooks/") :][:2] for which in built["force-include"]] == list(_LESSONS)
+    assert len(_LESSONS) == 6
     assert {number for number, one in _LESSONS.items() if "axes=" in one.body} == {"03", "06", "11"}
     led = {to for one in _LESSONS.values() for to in re.findall('href="([^"]*)"', one.body)}
     assert led <= {one.page for one in _LESSONS.values()}

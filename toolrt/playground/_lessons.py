@@ -1,8 +1,7 @@
 """Lessons: notebooks as pages of the playground, made of the notebooks' own cells.
 
 Rules.  Nothing is written twice: the texts, the programs, the predictions and the exercises are those of the notebooks,
-and an exercise that no notebook of the six has comes from the sheet.  The notebooks stand beside the package, in a
-checkout; where there are none, a site has no lessons.
+and an exercise that no notebook of the six has comes from the sheet.  A wheel brings the notebooks along.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from toolrt.errors import MissingExtra
 
 __all__ = ["NOTEBOOKS", "Lesson", "lessons"]
 
-#: Where notebooks are, in a checkout.
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+#: Where notebooks are: in this room, where a wheel was installed; else beside the package, in a checkout.
+_INSTALLED = Path(__file__).with_name("notebooks")
+NOTEBOOKS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[2] / "notebooks"
 
 #: The notebooks that are lessons, by number, and the exercises of the sheet that each ends with besides its own.
 _LESSONS: Mapping[str, tuple[str, ...]] = {"01": ("mend_it",), "02": (), "03": (), "04": (), "06": (), "11": ()}

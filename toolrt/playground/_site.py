@@ -96,8 +96,7 @@ def _write_pages(target: Path) -> list[str]:
     """Write the pages, and give their names."""
     taught = lessons()
     links = " ".join(f'<a href="{one.page}">{one.number} {html.escape(one.title)}</a>' for one in taught)
-    absent = "This site was built where there are no notebooks: see the repository."
-    common = {"policy": html.escape(_policy()), "lessons": links or absent}
+    common = {"policy": html.escape(_policy()), "lessons": links}
     pages = {
         "index.html": _page("index", {**common, "heading": "toolrt playground", "script": "page.js"}),
         "class.html": _page("class", {**common, "heading": "A class of the toolrt playground", "script": "class.js"}),
