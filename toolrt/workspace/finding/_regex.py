@@ -209,7 +209,9 @@ class _Parser:
             return self._set()
         if self._take("\\"):
             return self._escape()
-        if character in "*+?":
+        before = self._at
+        if character in "*+?{" and self._bounds() is not None:
+            self._at = before
             self._refuse("a repeat of nothing")
         self._at += 1
         if character == ".":
