@@ -43,6 +43,12 @@ _STARRED = re.compile(
 _SEARCH = re.compile(r"[<-]{5,9} (?:SEARCH|ORIGINAL)$")
 _DIVIDER = re.compile(r"={5,9}$")
 _REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)$")
+_PLACE = re.compile(r":(?:start|end)_line:\s*\d+$|-{5,9}$")
+
+#: What stands behind a name on a ``---`` or ``+++`` line, where the two differ in it alone: a word, or a time.
+_ASIDE = re.compile(
+    r" +(?:\((?:original|modified|old|new|before|after|updated)\)|\d{4}-\d\d-\d\d[ T]\d\d:\d\d\S*(?: [+-]\d{4})?)$"
+)
 
 #: How many parts of one patch may be about one file: each is made on what those before it left.
 _TURNS_MOST = 100
@@ -134,6 +140,8 @@ class _Section:
         if self.old is None or self.new is None:
             _refuse(self.at, "the file's names, on --- and +++ lines", "none, or one of them")
         source, target = _without_prefixes(self.old, self.new, self.starred)
+        if source is not None and target is not None and source != target:
+            source, target = _ASIDE.sub("", source), _ASIDE.sub("", target)
         if source is None and target is None:
             _refuse(self.at, "a file's name", "/dev/null twice")
         if source is not None and target is not None:
@@ -431,7 +439,12 @@ class _PatchReader:
         at = self._at + 1
         name = self._block_file()
         halves: list[list[str]] = [[]]
-        for index in range(self._at + 1, len(self._lines)):
+        first = self._at + 1
+        if first < len(self._lines) and self._line(first).startswith((":start_line:", ":end_line:")):
+            # The text decides where it belongs, not the lines that are named.
+            while first < len(self._lines) and _PLACE.match(self._line(first)):
+                first += 1
+        for index in range(first, len(self._lines)):
             line = self._line(index)
             if _REPLACE.match(line):
                 break
