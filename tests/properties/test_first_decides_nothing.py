@@ -83,7 +83,7 @@ NodeTree.inodes
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-NameIndex._held NameIndex._in Cache._bytes Cache._kept Cache._misses Cache._parts FileNode.inode FileNode.made_as
+NameMemory._in Cache._bytes Cache._kept Cache._misses FileNode.inode FileNode.made_as
 Freshness._seen FactIndex.files
 MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 MemoryStore._used
@@ -139,8 +139,6 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     },
     # Which is the oldest decides only what is forgotten first, beyond 100,000 files.
     "Freshness._seen": dict,
-    # The names that are the keys of it, or of a cache.
-    "NameIndex._held": set,
 }
 
 

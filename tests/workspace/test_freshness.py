@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrt.workspace import FileProblem, Identity, Kind, MemoryDisk, Stat, Workspace
+from toolrt.workspace import FileProblem, Kind, Stat
 from toolrt.workspace.change._cache import Cache, CachedEntry
 from toolrt.workspace.change._freshness import Freshness
-from toolrt.workspace.disk._below import NameIndex
+from toolrt.workspace.disk._below import NameMemory
 
 OLD, NEW = b"old", b"new"
 
 
-class NeverScanned(OrderedDict[Any, Any]):
+class NeverScanned(NameMemory[Any]):
     """Who goes through all of it is refused."""
 
     def __iter__(self) -> Any:
         raise AssertionError("scanned")
 
 
-def identity(path: str, inode: int = 1, links: int = 1) -> Identity:
-    """A file's, with this number and so many names."""
-    workspace = Workspace(MemoryDisk({path: ""}))
-    found = Stat(Kind.FILE, 0o644, 0, 0, 0, inode, 1, links)
-    return attrs.evolve(workspace.identify(path), found=found)
+def look(inode: int = 1, links: int = 1) -> Stat:
+    """At a file with this number and so many names."""
+    return Stat(Kind.FILE, 0o644, 0, 0, 0, inode, 1, links)
 
 
 async def do(call: Any, tree: Any, *steps: tuple[str, dict[str, Any]]) -> None:
@@ -89,37 +85,34 @@ async def test_what_was_seen_and_moved_is_still_compared(tree, call):
 def test_number_of_a_file_whose_last_name_went_is_anybodys() -> None:
     """The system gives it to another file, which was never seen."""
     seen = Freshness(10)
-    first, last = identity("a", links=2), identity("b", links=1)
-    seen.saw(first, OLD)
-    seen.saw(attrs.evolve(first, key=("a",)), None, own=True)
-    assert seen.expected_at(("c",), first.found) == (OLD,)
-    seen.saw(last, None, own=True)
-    assert seen.expected_at(("c",), first.found) is None
+    seen.saw(("a",), look(links=2), OLD)
+    seen.saw(("a",), look(links=2), None, own=True)
+    assert seen.expected(("c",), look(links=2)) == (OLD,)
+    seen.saw(("b",), look(), None, own=True)
+    assert seen.expected(("c",), look(links=2)) is None
 
 
 def test_number_of_a_file_that_was_replaced_is_anybodys() -> None:
     """Its name has another one since."""
     seen = Freshness(10)
-    seen.saw(identity("a", links=2), OLD)
-    seen.saw(identity("a", links=1), NEW, own=True)
-    assert seen.expected_at(("c",), identity("c", links=2).found) is None
-    assert seen.expected_at(("a",), identity("a", inode=2).found) == (NEW,)
+    seen.saw(("a",), look(links=2), OLD)
+    seen.saw(("a",), look(), NEW, own=True)
+    assert seen.expected(("c",), look(links=2)) is None
+    assert seen.expected(("a",), look(inode=2)) == (NEW,)
 
 
 def test_a_move_costs_what_moves() -> None:
     """Nobody goes through all that is remembered."""
     seen, cache = Freshness(10_000), Cache[bytes]("stored", 10_000, 10_000)
-    seen._seen = NeverScanned()
-    seen._below._held = seen._seen
-    cache._parts = NeverScanned()
-    cache._below._held = cache._parts
-    for name in ("d/x", "d/y", "e"):
-        seen.saw(identity(name), OLD)
-        cache.keep(tuple(name.split("/")), CachedEntry((1, 1, 1, 1), OLD, b"", 1))
+    seen._seen, cache._kept = NeverScanned(), NeverScanned()
+    for path in ("d/x", "d/y", "e"):
+        name = tuple(path.split("/"))
+        seen.saw(name, look(), OLD)
+        cache.keep(name, CachedEntry((1, 1, 1, 1, 1), OLD, b"", 1))
     seen.moved(("d",), ("f",))
-    cache.drop_below(("d",))
-    assert [seen.expected_at(("f", name), None) for name in "xyz"] == [(OLD,), (OLD,), None]
-    assert seen.expected_at(("d", "x"), None) == (None,)
+    cache.drop(("d",))
+    assert [seen.expected(("f", name), None) for name in "xyz"] == [(OLD,), (OLD,), None]
+    assert seen.expected(("d", "x"), None) == (None,)
     assert cache.statistics()["entries"] == 1
 
 
@@ -129,26 +122,25 @@ names = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(tuple)
 @given(st.lists(st.tuples(st.booleans(), names), max_size=30), names)
 def test_below_finds_what_a_scan_finds(steps: list[tuple[bool, tuple[str, ...]]], wanted: tuple[str, ...]) -> None:
     """Whatever came and went; and nothing is left when all has gone."""
-    held: dict[tuple[str, ...], None] = {}
-    below = NameIndex(held)
-    for comes, name in steps:
+    memory: NameMemory[int] = NameMemory()
+    for value, (comes, name) in enumerate(steps):
         if comes:
-            held[name] = None
-            below.add(name)
-        elif name in held:
-            del held[name]
-            below.drop(name)
+            memory.use(name, value)
+            assert next(reversed(memory)) == name
+        elif name in memory:
+            memory.forget(name)
         for directory in (wanted, ()):
-            assert sorted(below.at(directory)) == sorted(one for one in held if one[: len(directory)] == directory)
-    for name in list(held):
-        del held[name]
-        below.drop(name)
-    assert not below._in
+            assert sorted(memory.below(directory)) == sorted(
+                one for one in memory if one[: len(directory)] == directory
+            )
+    for name in list(memory):
+        memory.forget(name)
+    assert not memory._in
 
 
 def test_forgotten_files_leave_no_directories_behind() -> None:
     """What is remembered is bounded, and so is what finds it."""
     seen = Freshness(2)
     for number in range(10):
-        seen.saw(identity(f"d{number}/x"), OLD)
-    assert len(seen._below._in) <= 3
+        seen.saw((f"d{number}", "x"), look(), OLD)
+    assert len(seen._seen._in) <= 3

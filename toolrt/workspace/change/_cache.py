@@ -16,16 +16,18 @@ left, and drops the file's values: then the next reader sees it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Generic, TypeVar
 
 import attrs
 
 from toolrt import probe
-from toolrt.workspace.disk._below import NameIndex
+from toolrt.workspace.disk._below import Name, NameMemory
 from toolrt.workspace.disk._disk import Entry, Stat
 
 T = TypeVar("T")
+
+#: What is kept of a file; None: its content.
+Part = tuple[object, ...] | None
 
 #: What of a file has to be as it was: device, number, size, both times of change.
 Stamp = tuple[int, int, int, int, int]
@@ -63,60 +65,44 @@ class Cache(Generic[T]):
         self._name = name
         self._most_entries = entries
         self._most_bytes = size
-        self._kept: OrderedDict[tuple[Entry, object], CachedEntry[T]] = OrderedDict()
-        #: The parts kept of each file, so that dropping a file costs what it has.
-        self._parts: dict[Entry, dict[object, None]] = {}
-        self._below = NameIndex(self._parts)
+        #: By file and part: what is kept of a file is below its name, so that dropping a file costs what it has.
+        self._kept: NameMemory[CachedEntry[T]] = NameMemory()
         self._bytes = 0
         self._hits = 0
         self._misses = 0
         self._evictions = 0
 
-    def find(self, file: Entry, part: object = None) -> CachedEntry[T] | None:
+    def find(self, file: Entry, part: Part = None) -> CachedEntry[T] | None:
         """What is kept, whether or not the file still shows its stamp."""
         self._touch(file, write=False)
-        return self._kept.get((file, part))
+        return self._kept.get((*file, part))
 
-    def hit(self, file: Entry, part: object = None) -> None:
+    def hit(self, file: Entry, part: Part = None) -> None:
         """What `find` gave was used."""
         self._hits += 1
-        if (file, part) in self._kept:
-            self._kept.move_to_end((file, part))
+        if (*file, part) in self._kept:
+            self._kept.move_to_end((*file, part))
 
     def miss(self) -> None:
         """Nothing that `find` gave was used."""
         self._misses += 1
 
-    def keep(self, file: Entry, kept: CachedEntry[T], part: object = None) -> None:
+    def keep(self, file: Entry, kept: CachedEntry[T], part: Part = None) -> None:
         """Keep this instead of what was kept there."""
         if kept.size > self._most_bytes or self._most_entries < 1:
             return
         self._touch(file, write=True)
-        self._forget(file, part)
-        self._kept[file, part] = kept
-        if file not in self._parts:
-            self._parts[file] = {}
-            self._below.add(file)
-        self._parts[file][part] = None
-        self._bytes += kept.size
+        before = self._kept.get((*file, part))
+        self._kept.use((*file, part), kept)
+        self._bytes += kept.size - (0 if before is None else before.size)
         while self._bytes > self._most_bytes or len(self._kept) > self._most_entries:
-            oldest, oldest_part = next(iter(self._kept))
-            self._touch(oldest, write=True)
-            self._forget(oldest, oldest_part)
+            self._forget(self._kept.oldest())
             self._evictions += 1
 
-    def drop(self, file: Entry) -> None:
-        """Keep nothing of this file any more."""
-        parts = self._parts.get(file)
-        if parts is not None:
-            self._touch(file, write=True)
-            for part in list(parts):
-                self._forget(file, part)
-
-    def drop_below(self, directory: Entry) -> None:
-        """Keep nothing of what stands there and below it."""
-        for file in self._below.at(directory):
-            self.drop(file)
+    def drop(self, entry: Entry) -> None:
+        """Keep nothing of the file there any more, and of what stands below it."""
+        for name in list(self._kept.below(entry)):
+            self._forget(name)
 
     def statistics(self) -> dict[str, int]:
         """How much it holds and has done: ``entries``, ``bytes``, ``hits``, ``misses``, ``evictions``."""
@@ -130,18 +116,11 @@ class Cache(Generic[T]):
             "evictions": self._evictions,
         }
 
-    def _forget(self, file: Entry, part: object) -> None:
-        kept = self._kept.pop((file, part), None)
-        if kept is None:
-            return
-        self._bytes -= kept.size
-        parts = self._parts[file]
-        del parts[part]
-        if not parts:
-            del self._parts[file]
-            self._below.drop(file)
+    def _forget(self, name: Name) -> None:
+        self._touch(name[:-1], write=True)
+        self._bytes -= self._kept.forget(name).size
 
-    def _touch(self, file: Entry, *, write: bool) -> None:
+    def _touch(self, file: Name, *, write: bool) -> None:
         if probe.sink is not None:
             probe.sink.access(("files", self._name), False)
             probe.sink.access(("files", self._name, *file), write)

@@ -302,7 +302,7 @@ class Files:
     def _record(self, ctx: CallContext, work: Revising, told: MutationResult) -> None:
         """A change stands: history, the events, and what was last seen of the file agree."""
         work.record(told, landed=True)
-        self._seen.saw(work.identity, work.digests[1], own=True)
+        self._seen.saw(work.identity.key or (), work.identity.found, work.digests[1], own=True)
         if work.row is not None and not work.removes:
             self._changed(ctx, work.row)
 
@@ -350,7 +350,7 @@ class Files:
                 await self._carry_out(ctx, [*directories.values(), *rows], contents)
             for work, one in zip(works, told, strict=True):
                 work.record(one, landed=True)
-                self._seen.saw(work.identity, work.digests[1], own=True)
+                self._seen.saw(work.identity.key or (), work.identity.found, work.digests[1], own=True)
         return [_revised(work) for work in works]
 
     async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
@@ -416,7 +416,7 @@ class Files:
                 if landed:
                     self._changed(ctx, rows[-1])
                     self._seen.moved(identity.key or (), None)
-                    self._seen.saw(identity, None, own=True)
+                    self._seen.saw(identity.key or (), identity.found, None, own=True)
             told.landed = True
 
     async def _keep(self, ctx: CallContext, identity: Identity, row: ChangeRow) -> None:
@@ -442,7 +442,7 @@ class Files:
                 os.strerror(error.errno or 0).lower(),
                 "Nothing was removed; delete it in parts, or outside of toolrt.",
             ) from None
-        self._seen.saw(identity, None, own=True)
+        self._seen.saw(identity.key or (), identity.found, None, own=True)
 
     async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
         """What stood at `source` stands at `target`, where nothing stood; missing directories are made.
@@ -517,7 +517,7 @@ class Files:
             if row.target is None and (row.after is None or row.after.kind is Kind.FILE):
                 # What history has put at an entry is what this workspace saw there last.
                 stat = stat_or_none(self._disk, path_on(self._disk, row.entry))
-                self._seen.saw_at(row.key, None if row.after is None else row.after.digest, stat)
+                self._seen.saw(row.key, stat, None if row.after is None else row.after.digest, own=True)
         return done
 
     def statistics(self) -> dict[str, dict[str, int]]:
@@ -567,7 +567,8 @@ class Files:
         self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None
     ) -> Revising:
         """One change of one file; where its name is to part from others it is known by that name alone."""
-        expected, found = self._seen.expected(identity), identity.found
+        found = identity.found
+        expected = self._seen.expected(identity.key or (), found)
         stays: Stat | None = None
         if found is not None and identity.shared:
             if await self.stays_one(found):

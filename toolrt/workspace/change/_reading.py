@@ -32,9 +32,6 @@ _Served = tuple[CachedEntry[T] | None, Stat]
 #: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
 _LONG = 128 * 1024
 
-#: Looked up once: an attribute of an enumeration costs as much as a call.
-_DIRECTORY = Kind.DIRECTORY
-
 #: What no file shows.
 _NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 0, 1)
 
@@ -66,7 +63,7 @@ class CachedReader:
         """See `Files.read_as`."""
         kept = (await self._served(ctx, identity, self._cached, part))[0]
         if kept is not None:
-            self._seen.saw(identity, kept.digest)
+            self._seen.saw(identity.key or (), identity.found, kept.digest)
             self._tell_read(ctx, identity, kept.digest)
             made: T = kept.value
             return made
@@ -93,19 +90,14 @@ class CachedReader:
 
     def drop(self, row: ChangeRow) -> None:
         """Keep nothing of what `row` changed."""
-        standing = row.before or row.after
-        if row.target is None and (standing is None or standing.kind is not _DIRECTORY):
-            self._stored.drop(row.key)
-            self._cached.drop(row.key)
-            return
         for key in (row.key, row.target_key):
             if key is not None:
                 self.drop_below(key)
 
     def drop_below(self, key: Entry) -> None:
         """Keep nothing of what stands there and below it."""
-        self._stored.drop_below(key)
-        self._cached.drop_below(key)
+        self._stored.drop(key)
+        self._cached.drop(key)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """How much is kept and how often it served: ``stored`` contents, ``cached`` answers."""
@@ -116,7 +108,7 @@ class CachedReader:
         key = identity.key or ()
         kept, stat = await self._served(ctx, identity, self._stored)
         if kept is not None:
-            self._seen.saw(identity, kept.digest)
+            self._seen.saw(identity.key or (), identity.found, kept.digest)
             return Snapshot(kept.value, stat), kept.digest, True
         self._stored.miss()
         # Before the read, or a change during it could look as old as what was read.
@@ -124,12 +116,12 @@ class CachedReader:
         try:
             snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
         except FileNotFoundError as error:
-            self._seen.saw(identity, None)
+            self._seen.saw(key, identity.found, None)
             raise problem_of(identity.path, error) from None
         except OSError as error:
             raise problem_of(identity.path, error) from None
         digest = await quick_digest(self._disk, snapshot.content)
-        self._seen.saw(identity, digest)
+        self._seen.saw(key, identity.found, digest)
         settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns
         if settled and not _writes(ctx, key):
             self._stored.keep(

@@ -60,7 +60,7 @@ class Removal:
 
     async def _add(self, key: Entry, entry: Entry, recursive: bool) -> Stat | None:
         found = await standing_at(self.disk, entry, content=self._fits)
-        expected = None if found.stat is None else self.seen.expected_at(key, found.stat)
+        expected = None if found.stat is None else self.seen.expected(key, found.stat)
         if not self._fits and expected is not None:
             found = await standing_at(self.disk, entry)
         standing, content = found.standing, found.content
