@@ -22,9 +22,9 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
-from toolrt.workspace.change._mutation import SIZE_LIMIT, ChangeSet, digest_of
+from toolrt.workspace.change._mutation import ChangeSet, standing_at
 from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState
-from toolrt.workspace.disk._disk import Disk, Entry, Kind
+from toolrt.workspace.disk._disk import Disk, Entry
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
 from toolrt.workspace.disk._seal import Seal, contains, private_directories, users_directory
@@ -32,7 +32,7 @@ from toolrt.workspace.journal._history_store import HistoryStore, Pending
 from toolrt.workspace.journal._index import Place, SegmentIndex
 from toolrt.workspace.journal._memory_store import MemoryStore
 from toolrt.workspace.journal._segment import Segment, path_of, segments_in
-from toolrt.workspace.names._mounts import disks_of, located, mounts_of, path_on, reopened
+from toolrt.workspace.names._mounts import disks_of, located, mounts_of, reopened
 
 #: How many directories and names are looked at where no history tells what to mend: some tenths of a second.
 _MOST_DIRECTORIES = 10_000
@@ -55,16 +55,40 @@ def settled(
     touched = {entry[:-1] for _, row in pending for entry in (row.entry, row.target) if entry}
     disk.recover(sorted(touched))
     left_alone.update(disk.strangers(sorted(touched)))
-    decided: list[tuple[Place, bool]] = []
-    unfinished: list[ChangeRow] = []
-    for at, row in pending:
-        if row.group is None:
-            decided.append((at, _happened(disk, at, row, history)))
-        else:
-            unfinished.append(row)
-            decided.append((at, False))
-    if unfinished:
-        _take_back(disk, unfinished, history)
+    again = reopened(disk)
+    made: list[list[tuple[Place, bool]]] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.append(trio.run(_decided, again, pending, history))
+        except BaseException as error:  # noqa: ASYNC103  of a Trio run of its own; raised again below
+            failed.append(error)
+
+    # The disk's operations need Trio, and a workspace may be made inside of a Trio run.  So they run in a thread with
+    # a Trio run of its own, on a disk object of its own.
+    thread = threading.Thread(target=run, name="toolrt recovery")
+    thread.start()
+    thread.join()
+    if failed:
+        raise OSError(errno.EIO, "what dead writers left could not be decided") from failed[0]
+    return made[0]
+
+
+async def _decided(disk: Disk, pending: Sequence[Pending], history: HistoryStore) -> list[tuple[Place, bool]]:
+    decided = [(at, row.group is None and await _happened(disk, at, row, history)) for at, row in pending]
+    unfinished = [row for _, row in pending if row.group is not None]
+    contents: dict[bytes, bytes] = {}
+    for row in unfinished:
+        digest = None if row.before is None else row.before.digest
+        content = None if digest is None else history.stored(digest)
+        if digest is not None and content is not None:
+            contents[digest] = content
+    changes = ChangeSet(disk, unfinished, contents)
+    for row in reversed(unfinished):
+        # A file that is not as the group left it was not reached, or another program has changed it since.
+        if row.target is not None or await _standing(disk, row.entry) == row.after:
+            await changes.take_back([row])
     return decided
 
 
@@ -83,63 +107,23 @@ def _mended(disk: Disk, left_alone: set[str]) -> bool:
     return whole
 
 
-def _happened(disk: Disk, at: Place, row: ChangeRow, history: HistoryStore) -> bool:
+async def _happened(disk: Disk, at: Place, row: ChangeRow, history: HistoryStore) -> bool:
     if row.target is not None:
-        return _standing(disk, row.entry) is None and _standing(disk, row.target) is not None
+        return await _standing(disk, row.entry) is None and await _standing(disk, row.target) is not None
     following = history.next_of(at, row.key)
     if following is not None and following.before in (row.before, row.after):
         return following.before == row.after
-    return _standing(disk, row.entry) != row.before
+    return await _standing(disk, row.entry) != row.before
 
 
-def _standing(disk: Disk, entry: Entry) -> EntryState | None:
-    """As `toolrt.workspace.change._mutation.standing_at`, at once."""
-    path = path_on(disk, entry)
+async def _standing(disk: Disk, entry: Entry) -> EntryState | None:
+    """What stands there; nothing where a link has come to stand on the way."""
     try:
-        stat = disk.lstat(path)
-        if stat.kind is Kind.FILE and stat.size <= SIZE_LIMIT:
-            return EntryState(Kind.FILE, digest_of(disk.peek(entry)), stat.mode)
-        if stat.kind is Kind.SYMLINK:
-            return EntryState(Kind.SYMLINK, digest_of(disk.readlink(path).encode(errors="surrogateescape")))
-    except (FileNotFoundError, NotADirectoryError):
+        return (await standing_at(disk, entry)).standing
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
         return None
-    return EntryState(stat.kind, None, stat.mode)
-
-
-def _take_back(disk: Disk, rows: Sequence[ChangeRow], history: HistoryStore) -> None:
-    """Take back what was done of a group, the last first.
-
-    The disk's operations need Trio, and a workspace may be made inside of a Trio run.  So they run in a thread with a
-    Trio run of its own, on a disk object of its own.
-    """
-    contents: dict[bytes, bytes] = {}
-    for row in rows:
-        digest = None if row.before is None else row.before.digest
-        content = None if digest is None else history.stored(digest)
-        if digest is not None and content is not None:
-            contents[digest] = content
-    again = reopened(disk)
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            trio.run(_taken_back, again, rows, contents)
-        except BaseException as error:  # noqa: ASYNC103  of a Trio run of its own; raised again below
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="toolrt recovery")
-    thread.start()
-    thread.join()
-    if failed:
-        raise OSError(errno.EIO, "an unfinished group could not be taken back") from failed[0]
-
-
-async def _taken_back(disk: Disk, rows: Sequence[ChangeRow], contents: dict[bytes, bytes]) -> None:
-    changes = ChangeSet(disk, rows, contents)
-    for row in reversed(rows):
-        # A file that is not as the group left it was not reached, or another program has changed it since.
-        if row.target is not None or _standing(disk, row.entry) == row.after:
-            await changes.take_back([row])
 
 
 def opened_store(
