@@ -26,6 +26,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+import attrs
 import trio
 
 from toolrt import probe
@@ -42,7 +43,7 @@ from toolrt.workspace.disk._disk import (
     Stat,
     Survey,
 )
-from toolrt.workspace.disk._disk_errors import DiskBusy, failure, require_below_root
+from toolrt.workspace.disk._disk_errors import DiskBusy, failure
 from toolrt.workspace.disk._listings import FileStamp, Listing, Listings
 from toolrt.workspace.disk._process_lock import LockHeld, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
@@ -52,9 +53,7 @@ from toolrt.workspace.disk._real_recover import recover, strangers
 from toolrt.workspace.disk._real_remove import remove, remove_tree
 from toolrt.workspace.disk._real_walk import (
     LISTED,
-    directory,
-    listed,
-    open_below,
+    RealRoot,
     opened,
     part_seen,
     seen_or_none,
@@ -108,8 +107,8 @@ class RealDisk:
             remedy = "Name it; . is the current directory."
             raise InputRefused("workspace root ''", "expected a directory, got an empty name", remedy)
         try:
-            self._root = os.path.realpath(given, strict=True)
-            is_directory = stat.S_ISDIR(os.stat(self._root).st_mode)
+            found = os.path.realpath(given, strict=True)
+            is_directory = stat.S_ISDIR(os.stat(found).st_mode)
         except (OSError, ValueError) as error:
             why = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
             raise InputRefused(
@@ -125,14 +124,14 @@ class RealDisk:
         self._listings = Listings()
         #: Files that were found to be text, as they were then; a search adds and asks.
         self.texts: set[FileStamp] = set()
-        self._fsync = fsync
-        self.trust(Seal(private_directories([self._root])))
+        self._root = RealRoot(found, fsync, Seal(private_directories([found])))
+        self.trust(self._root.seal)
         self._workers = DiskThreads(_THREADS, eager=fsync)
 
     @property
     def root(self) -> str:
         """The path of the directory all entries are below."""
-        return self._root
+        return self._root.path
 
     @property
     def mounts(self) -> Mapping[str, str]:
@@ -142,7 +141,7 @@ class RealDisk:
     @property
     def fsync(self) -> bool:
         """Whether each change is on the disk before its call returns."""
-        return self._fsync
+        return self._root.sync
 
     @property
     def home(self) -> str | None:
@@ -214,23 +213,23 @@ class RealDisk:
 
     def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """What dead writers left is gone; see `Disk.recover`."""
-        return recover(self._root, directories, sync=self._fsync, seal=self._seal)
+        return recover(self._root, directories)
 
     def strangers(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """Names that look like the disk's own and were not made by it; see `Disk.strangers`."""
-        return strangers(self._root, directories, seal=self._seal)
+        return strangers(self._root, directories)
 
     @property
     def seal(self) -> Seal:
         """What signs the names that this disk makes, and knows them again."""
-        return self._seal
+        return self._root.seal
 
     def trust(self, seal: Seal) -> None:
         """Only names signed by `seal` are the disk's own from now on; a workspace gives that of its state directory.
 
         Processes that change the same files take turns by a lock file there.
         """
-        self._seal = seal
+        self._root = attrs.evolve(self._root, seal=seal)
         self._lock = ProcessLock(seal.directories)
 
     def names_of(self, stat: Stat) -> list[Entry]:
@@ -255,64 +254,54 @@ class RealDisk:
 
     async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
-        last_call = _nothing if probe.threads_inline else check_cancelled
-        return await self._changed(
-            lambda: revise(
-                self._root, entry, limit, change, in_place, sync=self._fsync, seal=self._seal, last_call=last_call
-            ),
-            entry,
-        )
+        return await self._changed(lambda: revise(self._root, entry, limit, change, in_place), entry)
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
-        await self._changed(lambda: make_dirs(self._root, entry, sync=self._fsync), together=entry)
+        await self._changed(lambda: make_dirs(self._root, entry), together=entry)
 
     async def make_link(self, entry: Entry, text: str) -> None:
         """A symbolic link stands at `entry`; see `Disk.make_link`."""
-        await self._changed(lambda: make_link(self._root, entry, text, sync=self._fsync), entry)
+        await self._changed(lambda: make_link(self._root, entry, text), entry)
 
     async def set_mode(self, entry: Entry, mode: int) -> None:
         """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
-        await self._changed(lambda: set_mode(self._root, entry, mode, sync=self._fsync), entry)
+        await self._changed(lambda: set_mode(self._root, entry, mode), entry)
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""
-        await self._changed(lambda: remove(self._root, entry, expected, sync=self._fsync), entry)
+        await self._changed(lambda: remove(self._root, entry, expected), entry)
 
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
-        await self._changed(lambda: remove_tree(self._root, entry, sync=self._fsync, seal=self._seal), entry)
+        await self._changed(lambda: remove_tree(self._root, entry), entry)
 
     def kept_for(self, entry: Entry) -> Entry:
         """A new entry for what is to be kept; see `Disk.kept_for`."""
         try:
-            return kept_for(self._root, entry, self._seal)
+            return kept_for(self._root, entry)
         except OSError as error:
             raise _pathless(error) from None
 
     def boxes(self) -> list[Entry]:
         """What this workspace's history may have kept aside at the root, for cleaning up.  It blocks."""
-        return boxes(self._root, self._seal)
+        return boxes(self._root)
 
     async def survey(self, entry: Entry, *, contents: bool = True) -> Survey:
         """What stands at `entry` with all that is in it; see `Disk.survey`."""
-        last_call = _nothing if probe.threads_inline else check_cancelled
-        return await self._in_thread(lambda: survey(self._root, entry, contents, last_call=last_call))
+        return await self._in_thread(lambda: survey(self._root, entry, contents))
 
     async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
-        last_call = _nothing if probe.threads_inline else check_cancelled
-        await self._changed(
-            lambda: keep(self._root, entry, kept, begin, sync=self._fsync, last_call=last_call), entry, kept
-        )
+        await self._changed(lambda: keep(self._root, entry, kept, begin), entry, kept)
 
     async def give_back(self, kept: Entry, entry: Entry) -> None:
         """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
-        await self._changed(lambda: give_back(self._root, kept, entry, sync=self._fsync), kept, entry)
+        await self._changed(lambda: give_back(self._root, kept, entry), kept, entry)
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
-        await self._changed(lambda: move(self._root, source, target, sync=self._fsync), source, target)
+        await self._changed(lambda: move(self._root, source, target), source, target)
 
     async def _changed(self, work: Callable[[], T], *alone: Entry, together: Entry | None = None) -> T:
         """Do what changes these entries while no other toolrt process changes them.
@@ -341,21 +330,19 @@ class RealDisk:
             return work()
 
     def _path(self, entry: Entry) -> str:
-        return "/".join((self._root.rstrip("/"), *entry))
+        return "/".join((self._root.path.rstrip("/"), *entry))
 
     def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return _inline(work) if probe.threads_inline else self._workers.run(work)
 
     def _look(self, entry: Entry) -> Stat:
-        with directory(self._root, entry[:-1]) as above, shown_as(entry):
+        with self._root.directory(entry[:-1]) as above, shown_as(entry):
             return stat_of(os.lstat(entry[-1], dir_fd=above) if entry else os.fstat(above))
 
     def _names(self, entry: Entry) -> list[tuple[str, Stat]]:
-        with directory(self._root, entry[:-1]) as above, shown_as(entry):
-            here = open_below(entry[-1] if entry else ".", above, LISTED)
-            with opened(here):
-                names = sorted(os.listdir(here))
-                return [(name, stat_of(found)) for name in names if (found := _found(name, here))]
+        with shown_as(entry), self._root.listed(entry) as here:
+            names = sorted(os.listdir(here))
+            return [(name, stat_of(found)) for name in names if (found := _found(name, here))]
 
     def listing(self, entry: Entry) -> Listing:
         """What is in the directory at `entry`, by name and kind; for a worker thread.
@@ -368,7 +355,7 @@ class RealDisk:
         known = self._listings.find(entry, self._path(entry))
         if known is not None:
             return known
-        with listed(self._root, entry) as descriptor, shown_as(entry):
+        with self._root.listed(entry) as descriptor, shown_as(entry):
             return self._listings.listed(entry, descriptor, self.now_ns() - self.time_step_ns)
 
     def stamps(self, base: Entry, names: Iterable[Entry]) -> dict[Entry, FileStamp]:
@@ -379,7 +366,7 @@ class RealDisk:
         found: dict[Entry, FileStamp] = {}
         for above, group in itertools.groupby(names, lambda one: one[:-1]):
             check_cancelled()
-            with contextlib.suppress(OSError), directory(self._root, (*base, *above)) as here:
+            with contextlib.suppress(OSError), self._root.directory((*base, *above)) as here:
                 for one in group:
                     seen = _found(one[-1], here)
                     if seen is not None:
@@ -387,16 +374,14 @@ class RealDisk:
         return found
 
     def _read(self, entry: Entry, limit: int) -> Snapshot:
-        require_below_root(entry, errno.EISDIR)
-        with directory(self._root, entry[:-1]) as above, shown_as(entry):
+        with self._root.above(entry, errno.EISDIR) as above:
             seen = seen_or_none(above, entry, limit)
             if seen is None:
                 raise failure(errno.ENOENT, entry)
             return seen.snapshot
 
     def _read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
-        require_below_root(entry, errno.EISDIR)
-        with directory(self._root, entry[:-1]) as above, shown_as(entry):
+        with self._root.above(entry, errno.EISDIR) as above:
             return part_seen(above, entry, start, size)
 
 
@@ -418,7 +403,3 @@ async def _inline(work: Callable[[], T]) -> T:
     """Do it here, as one step of a simulation."""
     await trio.lowlevel.checkpoint()
     return work()
-
-
-def _nothing() -> None:
-    """A simulation cancels between steps only."""

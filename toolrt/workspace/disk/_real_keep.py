@@ -28,15 +28,14 @@ from toolrt.workspace.disk._real_walk import (
     LISTED,
     READ_ONLY,
     TEMPORARY,
-    directory,
-    listed,
+    RealRoot,
     open_below,
     opened,
     require_regular,
     shown_as,
 )
-from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
-from toolrt.workspace.disk._seal import Seal
+from toolrt.workspace.disk._real_write import locked, rename_new
+from toolrt.workspace.disk._workers import check_cancelled
 
 #: What a box has beside the thing: files that leave all of it out for git and for ripgrep.
 IGNORING = (".gitignore", ".ignore")
@@ -48,26 +47,25 @@ _OWN = "own"
 _CHUNK = 1024 * 1024
 
 
-def kept_for(root: str, entry: Entry, seal: Seal) -> Entry:
+def kept_for(root: RealRoot, entry: Entry) -> Entry:
     """See `Disk.kept_for`."""
-    require_below_root(entry, errno.EBUSY)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
+    with root.above(entry, errno.EBUSY) as above:
         device = os.fstat(above).st_dev
     for depth in range(len(entry)):
-        with directory(root, entry[:depth]) as area, shown_as(entry):
+        with root.directory(entry[:depth]) as area, shown_as(entry):
             found = os.fstat(area)
         if found.st_dev == device:
-            return (*entry[:depth], seal.name(OWN, KEPT, found.st_ino, seal.place), BOXED)
+            return (*entry[:depth], root.seal.name(OWN, KEPT, found.st_ino, root.seal.place), BOXED)
     raise failure(errno.EXDEV, entry)
 
 
-def boxes(root: str, seal: Seal) -> list[Entry]:
-    """What is kept in boxes at the root that a disk with that `seal` made, and no living writer holds."""
+def boxes(root: RealRoot) -> list[Entry]:
+    """What is kept in boxes at the root that a disk with its seal made, and no living writer holds."""
     found: list[Entry] = []
-    with listed(root, ()) as above:
+    with root.listed(()) as above:
         number = os.fstat(above).st_ino
         for name in sorted(os.listdir(above)):
-            if not name.endswith(KEPT) or not seal.made(name, OWN, KEPT, number, seal.place):
+            if not name.endswith(KEPT) or not root.seal.made(name, OWN, KEPT, number, root.seal.place):
                 continue
             with contextlib.suppress(OSError), opened(open_below(name, above, LISTED)) as box:
                 if locked(box):
@@ -75,22 +73,19 @@ def boxes(root: str, seal: Seal) -> list[Entry]:
     return found
 
 
-def survey(root: str, entry: Entry, contents: bool, *, last_call: Callable[[], None]) -> Survey:
+def survey(root: RealRoot, entry: Entry, contents: bool) -> Survey:
     """See `Disk.survey`."""
-    require_below_root(entry, errno.EBUSY)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
+    with root.above(entry, errno.EBUSY) as above:
         if is_boxed(entry):
             _settle(above)
-        return _SurveyWalk(last_call, contents).survey(above, entry[-1], len(entry))
+        return _SurveyWalk(contents).survey(above, entry[-1], len(entry))
 
 
-def keep(
-    root: str, entry: Entry, kept: Entry, begin: Callable[[Survey], None], *, sync: bool, last_call: Callable[[], None]
-) -> None:
+def keep(root: RealRoot, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
     """See `Disk.keep`."""
     require_below_root(entry, errno.EBUSY)
-    with directory(root, entry[:-1]) as above, directory(root, kept[:-2]) as area, shown_as(entry):
-        looking = _SurveyWalk(last_call)
+    with root.directory(entry[:-1]) as above, root.directory(kept[:-2]) as area, shown_as(entry):
+        looking = _SurveyWalk()
         surveyed = looking.survey(above, entry[-1], len(entry))
         os.mkdir(kept[-2], 0o700, dir_fd=area)
         box = open_below(kept[-2], area, LISTED)
@@ -101,10 +96,9 @@ def keep(
             for name in IGNORING:
                 _write_new(box, name, b"*\n")
             for names in looking.shared:
-                _copied(above, (entry[-1], *names), box, (_OWN, *names), last_call, sync)
-            if sync:
-                synced_directory(box)
-            last_call()
+                _copied(above, (entry[-1], *names), box, (_OWN, *names), root.sync)
+            root.settle(box)
+            check_cancelled()
             begin(surveyed)
             now = os.lstat(entry[-1], dir_fd=above)
             if (now.st_dev, now.st_ino) != surveyed.number:
@@ -121,36 +115,25 @@ def keep(
                 _settle(box)
         finally:
             os.close(box)
-        if sync:
-            synced_directory(area)
-            synced_directory(above)
+        root.settle(area, above)
 
 
-def give_back(root: str, kept: Entry, entry: Entry, *, sync: bool) -> None:
+def give_back(root: RealRoot, kept: Entry, entry: Entry) -> None:
     """See `Disk.give_back`."""
-    require_below_root(entry, errno.EEXIST)
-    with (
-        directory(root, kept[:-2]) as area,
-        directory(root, kept[:-1]) as box,
-        directory(root, entry[:-1]) as above,
-        shown_as(entry),
-    ):
+    with root.directory(kept[:-2]) as area, root.directory(kept[:-1]) as box, root.above(entry, errno.EEXIST) as above:
         _settle(box)
         rename_new(kept[-1], box, entry[-1], above)
         with contextlib.suppress(OSError):
             for name in IGNORING:
                 os.unlink(name, dir_fd=box)
             os.rmdir(kept[-2], dir_fd=area)
-        if sync:
-            synced_directory(above)
-            synced_directory(area)
+        root.settle(above, area)
 
 
 class _SurveyWalk:
     """One look through all that stands at a name."""
 
-    def __init__(self, last_call: Callable[[], None], contents: bool = True) -> None:
-        self._last_call = last_call
+    def __init__(self, contents: bool = True) -> None:
         self._contents = contents
         self._size = 0
         #: The files with several names, by the names that lead to them from the thing.
@@ -169,7 +152,7 @@ class _SurveyWalk:
         return Survey(kind, stat.S_IMODE(found.st_mode), digest, self._size, (found.st_dev, found.st_ino))
 
     def _digest(self, above: int, name: str, names: Entry) -> bytes:
-        self._last_call()
+        check_cancelled()
         found = os.lstat(name, dir_fd=above)
         kind = Kind.of(found.st_mode)
         if kind is Kind.SYMLINK:
@@ -200,7 +183,7 @@ class _SurveyWalk:
             while chunk := os.read(descriptor, _CHUNK):
                 made.update(chunk)
                 self._size += len(chunk)
-                self._last_call()
+                check_cancelled()
         return made.digest()
 
 
@@ -219,7 +202,7 @@ def _write_new(above: int, name: str, content: bytes) -> None:
         os.write(descriptor, content)
 
 
-def _copied(above: int, source: Entry, box: int, target: Entry, last_call: Callable[[], None], sync: bool) -> None:
+def _copied(above: int, source: Entry, box: int, target: Entry, sync: bool) -> None:
     """Copy a file, with owner, permission bits and times, as a file of its own; directories on the way are made."""
     with contextlib.ExitStack() as opened:
 
@@ -242,7 +225,7 @@ def _copied(above: int, source: Entry, box: int, target: Entry, last_call: Calla
             view = memoryview(chunk)
             while view:
                 view = view[os.write(new, view) :]
-            last_call()
+            check_cancelled()
         with contextlib.suppress(PermissionError):
             os.fchown(new, found.st_uid, found.st_gid)
         os.fchmod(new, stat.S_IMODE(found.st_mode))

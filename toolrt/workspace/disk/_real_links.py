@@ -15,7 +15,7 @@ import os
 from collections import deque
 
 from toolrt.workspace.disk._disk import Entry, Stat, is_own
-from toolrt.workspace.disk._real_walk import listed
+from toolrt.workspace.disk._real_walk import RealRoot
 
 #: What is looked through for the names of one file: some tenths of a second.
 MOST_DIRECTORIES = 10_000
@@ -25,7 +25,7 @@ MOST_NAMES = 200_000
 _NOT_LISTED = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-def names_of(root: str, stat: Stat) -> list[Entry]:
+def names_of(root: RealRoot, stat: Stat) -> list[Entry]:
     """See `Disk.names_of`."""
     found: list[Entry] = []
     directories, names = MOST_DIRECTORIES, MOST_NAMES
@@ -35,7 +35,7 @@ def names_of(root: str, stat: Stat) -> list[Entry]:
         entry = pending.popleft()
         directories -= 1
         try:
-            way = listed(root, entry)
+            way = root.listed(entry)
         except OSError as error:
             if error.errno not in _NOT_LISTED:
                 raise

@@ -28,13 +28,13 @@ from toolrt.workspace.disk._real_walk import (
     LISTED,
     READ_ONLY,
     READ_WRITE,
-    listed,
+    RealRoot,
     open_below,
     opened,
     read_all,
     shown_as,
 )
-from toolrt.workspace.disk._real_write import COPY_HEAD, overwrite, synced_directory
+from toolrt.workspace.disk._real_write import COPY_HEAD, overwrite
 from toolrt.workspace.disk._seal import Seal
 
 #: What a write leaves whole when the power goes: bytes are compared within blocks of this size.
@@ -45,14 +45,14 @@ _BLOCK = 4096
 _LEFT_ALONE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENAMETOOLONG)
 
 
-def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal: Seal) -> list[str]:
+def recover(root: RealRoot, directories: Iterable[Entry] | None) -> list[str]:
     """See `Disk.recover`."""
     done: list[str] = []
     failed: OSError | None = None
     for entry in _below(root) if directories is None else sorted(set(directories)):
         try:
             with shown_as(entry):
-                way = listed(root, entry)
+                way = root.listed(entry)
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES):
                 raise
@@ -60,11 +60,11 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal:
         with way as above:
             number = os.fstat(above).st_ino
             for name in sorted(os.listdir(above)):
-                if not is_own(name) or not _is_ours(seal, name, number):
+                if not is_own(name) or not _is_ours(root.seal, name, number):
                     continue
                 try:
                     with shown_as((*entry, name)):
-                        mended = _mended(above, name, sync, seal)
+                        mended = _mended(root, above, name)
                 except OSError as error:
                     # Any other error is raised once all names have been tried.
                     if error.errno not in _LEFT_ALONE:
@@ -77,11 +77,12 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal:
     return sorted(done)
 
 
-def strangers(root: str, directories: Iterable[Entry] | None, *, seal: Seal) -> list[str]:
+def strangers(root: RealRoot, directories: Iterable[Entry] | None) -> list[str]:
     """See `Disk.strangers`."""
+    seal = root.seal
     found: list[str] = []
     for entry in _below(root) if directories is None else sorted(set(directories)):
-        with contextlib.suppress(OSError), listed(root, entry) as above:
+        with contextlib.suppress(OSError), root.listed(entry) as above:
             number = os.fstat(above).st_ino
             names = [
                 name
@@ -129,17 +130,17 @@ def left_in(root: str, directories: int, names: int) -> list[Entry]:
     return found
 
 
-def _below(root: str) -> Iterator[Entry]:
+def _below(root: RealRoot) -> Iterator[Entry]:
     """Every directory, from the root on, links not followed."""
     pending: list[Entry] = [()]
     while pending:
         entry = pending.pop()
         yield entry
-        with contextlib.suppress(OSError), listed(root, entry) as above, os.scandir(above) as found:
+        with contextlib.suppress(OSError), root.listed(entry) as above, os.scandir(above) as found:
             pending.extend((*entry, below.name) for below in found if below.is_dir(follow_symlinks=False))
 
 
-def _mended(above: int, name: str, sync: bool, seal: Seal) -> str | None:
+def _mended(root: RealRoot, above: int, name: str) -> str | None:
     """Take `name` away if its writer is dead, mending its file first; what was mended or taken, or None."""
     try:
         found = os.lstat(name, dir_fd=above)
@@ -165,13 +166,12 @@ def _mended(above: int, name: str, sync: bool, seal: Seal) -> str | None:
             os.rmdir(name, dir_fd=above)
         else:
             if name.endswith(COPY):
-                put_back = _put_back(above, descriptor, sync, seal)
+                put_back = _put_back(root, above, descriptor)
                 if put_back is None:
                     return None
                 mended = put_back or name
             os.unlink(name, dir_fd=above)
-        if sync:
-            synced_directory(above)
+        root.settle(above)
         return mended
     except FileNotFoundError:
         return None  # another process was faster
@@ -187,12 +187,12 @@ def _opened(name: str, above: int) -> int:
         return os.open(name, (READ_ONLY & ~os.O_RDONLY) | os.O_WRONLY, dir_fd=above)
 
 
-def _put_back(above: int, copy: int, sync: bool, seal: Seal) -> str | None:
+def _put_back(root: RealRoot, above: int, copy: int) -> str | None:
     """Make whole the file that the recovery copy is of.
 
     Returns: its name; ``""`` when it needs nothing; None when it is not known, or another program's by now.
     """
-    told = _told_by(copy, seal)
+    told = _told_by(copy, root.seal)
     if told is None:
         return ""  # the power went before it was on the disk, and so before its file was touched, if it was synced
     name, inode, old, new = told
@@ -213,7 +213,7 @@ def _put_back(above: int, copy: int, sync: bool, seal: Seal) -> str | None:
             if not mixture(now, old, new):
                 return None
             overwrite(descriptor, old)
-            if sync:
+            if root.sync:
                 os.fsync(descriptor)
             return candidate
     return None

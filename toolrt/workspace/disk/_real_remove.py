@@ -25,19 +25,17 @@ import struct
 from collections.abc import Callable
 
 from toolrt.workspace.disk._disk import DEEPEST, OWN, PARTIAL, Entry, Kind, Stat
-from toolrt.workspace.disk._disk_errors import Changed, require_below_root
-from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, opened, shown_as, stat_of
-from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
-from toolrt.workspace.disk._seal import Seal
+from toolrt.workspace.disk._disk_errors import Changed
+from toolrt.workspace.disk._real_walk import LISTED, RealRoot, open_below, opened, stat_of
+from toolrt.workspace.disk._real_write import locked, rename_new
 
 #: How often a directory is emptied again of what another program puts into it.
 _ROUNDS = 3
 
 
-def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> None:
+def remove(root: RealRoot, entry: Entry, expected: Stat | None) -> None:
     """See `Disk.remove`."""
-    require_below_root(entry, errno.EBUSY)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
+    with root.above(entry, errno.EBUSY) as above:
         found = os.lstat(entry[-1], dir_fd=above)
         if expected is not None and stat_of(found) != expected:
             raise Changed
@@ -45,14 +43,12 @@ def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> Non
             os.rmdir(entry[-1], dir_fd=above)
         else:
             os.unlink(entry[-1], dir_fd=above)
-        if sync:
-            synced_directory(above)
+        root.settle(above)
 
 
-def remove_tree(root: str, entry: Entry, *, sync: bool, seal: Seal) -> None:
+def remove_tree(root: RealRoot, entry: Entry) -> None:
     """See `Disk.remove_tree`."""
-    require_below_root(entry, errno.EBUSY)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
+    with root.above(entry, errno.EBUSY) as above:
         if Kind.of(os.lstat(entry[-1], dir_fd=above).st_mode) is not Kind.DIRECTORY:
             os.unlink(entry[-1], dir_fd=above)
         else:
@@ -61,13 +57,12 @@ def remove_tree(root: str, entry: Entry, *, sync: bool, seal: Seal) -> None:
                 # Another program may hold a lock on its own directory: then ours is not needed, because a start that
                 # finds the tree aside cannot lock it either, or deletes it as this does.
                 locked(tree)
-                aside = seal.name(OWN, PARTIAL, os.fstat(above).st_ino)
+                aside = root.seal.name(OWN, PARTIAL, os.fstat(above).st_ino)
                 rename_new(entry[-1], above, aside, above)
                 with contextlib.suppress(OSError):
                     delete_tree(tree, len(entry))
                     os.rmdir(aside, dir_fd=above)
-        if sync:
-            synced_directory(above)
+        root.settle(above)
 
 
 def require_removable(tree: int, depth: int = 0) -> None:

@@ -17,7 +17,16 @@ from types import TracebackType
 import attrs
 
 from toolrt.workspace.disk._disk import DEVICE, KIND_OF_TYPE, TYPE_BITS, Entry, Kind, Snapshot, Stat, is_plain
-from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced, failure
+from toolrt.workspace.disk._disk_errors import (
+    Changed,
+    Inseparable,
+    NotRegular,
+    TooLarge,
+    Unsynced,
+    failure,
+    require_below_root,
+)
+from toolrt.workspace.disk._seal import Seal
 
 
 def _flags(*names: str) -> int:
@@ -88,34 +97,85 @@ class opened:  # noqa: N801  as `shown_as`
         os.close(self._descriptor)
 
 
-def directory(root: str, entry: Entry) -> opened:
-    """The directory at `entry`, open to pass through, reached without following a link."""
-    return opened(open_way(root, entry))
+class reached:  # noqa: N801  as `shown_as`
+    """The directory that an entry is in, open to pass through; errors inside say the entry."""
+
+    __slots__ = ("_descriptor", "_entry")
+
+    def __init__(self, descriptor: int, entry: Entry) -> None:
+        self._descriptor = descriptor
+        self._entry = entry
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        os.close(self._descriptor)
+        if isinstance(error, OSError):
+            raise shown(error, self._entry) from None
 
 
-def listed(root: str, entry: Entry) -> opened:
-    """The directory at `entry`, open to list it, reached without following a link."""
-    with opened(open_way(root, entry[:-1])) as above:
-        return opened(open_below(entry[-1] if entry else ".", above, LISTED))
+@attrs.frozen
+class RealRoot:
+    """The directory that a real disk works below, as the operations in its worker threads use it."""
 
+    #: Its path, without a link in it.
+    path: str
+    #: Whether each change is on the disk before it counts.
+    sync: bool
+    #: Signs the names that operations make, and knows them again.
+    seal: Seal
 
-def open_way(root: str, entry: Entry) -> int:
-    """As `directory`, to be closed by the caller."""
-    if not is_plain(entry):
-        raise failure(errno.EINVAL)
-    depth = 0
-    try:
-        here = os.open(root, _PASSED)
-        for name in entry:
-            depth += 1
+    def directory(self, entry: Entry) -> opened:
+        """The directory at `entry`, open to pass through, reached without following a link."""
+        return opened(self.way(entry))
+
+    def listed(self, entry: Entry) -> opened:
+        """The directory at `entry`, open to list it, reached without following a link."""
+        with self.directory(entry[:-1]) as above:
+            return opened(open_below(entry[-1] if entry else ".", above, LISTED))
+
+    def above(self, entry: Entry, refused: int) -> reached:
+        """The directory that `entry` is in; the root itself is refused with that error number."""
+        require_below_root(entry, refused)
+        return reached(self.way(entry[:-1]), entry)
+
+    def way(self, entry: Entry) -> int:
+        """As `directory`, to be closed by the caller."""
+        if not is_plain(entry):
+            raise failure(errno.EINVAL)
+        depth = 0
+        try:
+            here = os.open(self.path, _PASSED)
+            for name in entry:
+                depth += 1
+                try:
+                    below = open_below(name, here)
+                finally:
+                    os.close(here)
+                here = below
+        except OSError as error:
+            raise shown(error, entry[:depth]) from None
+        return here
+
+    def settle(self, *directories: int, below: str = ".") -> None:
+        """What was renamed, made or removed in these open directories outlives a loss of power, if that is wanted.
+
+        Args:
+            below: the name of a directory in each of them, which is meant then.
+        """
+        if self.sync:
             try:
-                below = open_below(name, here)
-            finally:
-                os.close(here)
-            here = below
-    except OSError as error:
-        raise shown(error, entry[:depth]) from None
-    return here
+                for directory in directories:
+                    sync_directory(directory, below)
+            except OSError as error:
+                raise Unsynced(error.errno or 0) from None
+
+
+def sync_directory(above: int, below: str = ".") -> None:
+    """The names in the open directory, or in the one `below` it, are on the disk."""
+    with opened(os.open(below, LISTED, dir_fd=above)) as descriptor:
+        os.fsync(descriptor)
 
 
 def open_below(name: str, above: int, flags: int = _PASSED) -> int:

@@ -45,9 +45,8 @@ from toolrt.workspace.disk._real_walk import (
     READ_WRITE,
     TEMPORARY,
     FileImage,
-    directory,
+    RealRoot,
     open_below,
-    open_way,
     opened,
     read_all,
     require_regular,
@@ -56,8 +55,10 @@ from toolrt.workspace.disk._real_walk import (
     shown,
     shown_as,
     stat_of,
+    sync_directory,
 )
 from toolrt.workspace.disk._seal import Seal
+from toolrt.workspace.disk._workers import check_cancelled
 
 #: The bytes of a recovery copy before the contents: a block, so that these stay aligned.
 COPY_HEAD = 4096
@@ -70,20 +71,10 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _TRIES = 10
 
 
-def revise(
-    root: str,
-    entry: Entry,
-    limit: int,
-    change: Change,
-    in_place: InPlace | None,
-    *,
-    sync: bool,
-    seal: Seal,
-    last_call: Callable[[], None],
-) -> Revision:
-    """See `Disk.revise`; `last_call` is called just before the last effect, and what it raises is raised."""
+def revise(root: RealRoot, entry: Entry, limit: int, change: Change, in_place: InPlace | None) -> Revision:
+    """See `Disk.revise`."""
     require_below_root(entry, errno.EISDIR)
-    with opened(open_way(root, entry[:-1])) as above:
+    with root.directory(entry[:-1]) as above:
         try:
             seen = seen_or_none(above, entry, limit, attributes=True)
         except OSError as error:
@@ -97,28 +88,28 @@ def revise(
             _require_there(root, entry[:-1], above)
             if seen is not None:
                 _require_same(above, entry[-1], seen)
-            last_call()
+            check_cancelled()
 
         try:
             if seen is not None:
                 _require_writable(above, entry[-1])
             several = seen is not None and seen.found.st_nlink > 1
             if seen is not None and several and _stays_one(root, seen.snapshot.stat, in_place):
-                after = _written_in_place(above, entry, content, seen, sync, seal, last_look)
+                after = _written_in_place(root, above, entry, content, seen, last_look)
             else:
                 try:
-                    after = _swapped_in(above, entry[-1], content, seen, sync, seal, last_look)
+                    after = _swapped_in(root, above, entry[-1], content, seen, last_look)
                 except _OwnerNotKept:
                     assert seen is not None
                     if several:
                         raise Inseparable from None
-                    after = _written_in_place(above, entry, content, seen, sync, seal, last_look)
+                    after = _written_in_place(root, above, entry, content, seen, last_look)
         except OSError as error:
             raise shown(error, entry) from None
         return Revision(before, Snapshot(content, stat_of(after)))
 
 
-def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
+def _stays_one(root: RealRoot, stat: Stat, in_place: InPlace | None) -> bool:
     """Whether a file with several names is to be written in place."""
     return len(names_of(root, stat)) >= stat.links if in_place is None else in_place(stat)
 
@@ -199,17 +190,17 @@ def copy_head(seal: Seal, copy: int, name: str, inode: int, old: bytes, new: byt
 
 
 def _swapped_in(
-    above: int, name: str, content: bytes, seen: FileImage | None, sync: bool, seal: Seal, last_look: Callable[[], None]
+    root: RealRoot, above: int, name: str, content: bytes, seen: FileImage | None, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Write `content` beside `name` and move it there."""
-    with _Temporary(above, 0o666 if seen is None else 0o600, seal) as (temporary, descriptor):
+    with _Temporary(above, 0o666 if seen is None else 0o600, root.seal) as (temporary, descriptor):
         if seen is not None:
             _give(descriptor, seen.found)
         _write_all(descriptor, content)
         if seen is not None:
             os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
             _give_attributes(descriptor, seen)
-        if sync:
+        if root.sync:
             os.fsync(descriptor)
         # From here on nothing may fail but the rename itself.
         after = os.fstat(descriptor)
@@ -221,8 +212,7 @@ def _swapped_in(
                 raise Changed from None
         else:
             _replaced(temporary, descriptor, above, name, seen)
-    if sync:
-        synced_directory(above)
+    root.settle(above)
     return after
 
 
@@ -304,9 +294,9 @@ def _give_attributes(descriptor: int, seen: FileImage) -> None:
             raise
 
 
-def _require_there(root: str, entry: Entry, above: int) -> None:
+def _require_there(root: RealRoot, entry: Entry, above: int) -> None:
     """Refuse a directory that was moved since it was opened: it may be outside the root by now."""
-    with opened(open_way(root, entry)) as now:
+    with root.directory(entry) as now:
         if not os.path.samestat(os.fstat(now), os.fstat(above)):
             raise Changed
 
@@ -321,7 +311,7 @@ def _require_same(above: int, name: str, seen: FileImage) -> None:
 
 
 def _written_in_place(
-    above: int, entry: Entry, content: bytes, seen: FileImage, sync: bool, seal: Seal, last_look: Callable[[], None]
+    root: RealRoot, above: int, entry: Entry, content: bytes, seen: FileImage, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Give a file new content behind a recovery copy; on an error put the old content back."""
     old = seen.snapshot.content
@@ -329,11 +319,11 @@ def _written_in_place(
         target = os.open(entry[-1], READ_WRITE, dir_fd=above)
         stack.callback(os.close, target)
         require_regular(os.fstat(target), entry)
-        copy, descriptor = stack.enter_context(_Temporary(above, 0o600, seal))
-        _write_all(descriptor, copy_head(seal, descriptor, entry[-1], seen.found.st_ino, old, content))
+        copy, descriptor = stack.enter_context(_Temporary(above, 0o600, root.seal))
+        _write_all(descriptor, copy_head(root.seal, descriptor, entry[-1], seen.found.st_ino, old, content))
         _write_all(descriptor, old)
         _write_all(descriptor, content)
-        if sync:
+        if root.sync:
             os.fsync(descriptor)
         last_look()
         if not same(seen.found, os.fstat(target)):
@@ -341,26 +331,25 @@ def _written_in_place(
         whole = copy.removesuffix(PARTIAL) + COPY
         os.rename(copy, whole, src_dir_fd=above, dst_dir_fd=above)
         try:
-            if sync:
-                _sync_directory(above)
+            if root.sync:
+                sync_directory(above)
             overwrite(target, content)
             if stat.S_IMODE(os.fstat(target).st_mode) != stat.S_IMODE(seen.found.st_mode):
                 # Writing takes the set-user bit away; only its owner can give it back.
                 with contextlib.suppress(PermissionError):
                     os.fchmod(target, stat.S_IMODE(seen.found.st_mode))
-            if sync:
+            if root.sync:
                 os.fsync(target)
             after = os.fstat(target)
             os.unlink(whole, dir_fd=above)
         except BaseException:
             # Where this fails too, the copy stays for `recover`.
             overwrite(target, old)
-            if sync:
+            if root.sync:
                 os.fsync(target)
             os.unlink(whole, dir_fd=above)
             raise
-    if sync:
-        synced_directory(above)
+    root.settle(above)
     return after
 
 
@@ -377,53 +366,36 @@ def _write_all(descriptor: int, content: bytes) -> None:
         written += os.write(descriptor, memoryview(content)[written:])
 
 
-def synced_directory(above: int, below: str = ".") -> None:
-    """What was renamed, made or removed in the open directory outlives a loss of power."""
-    try:
-        _sync_directory(above, below)
-    except OSError as error:
-        raise Unsynced(error.errno or 0) from None
-
-
-def _sync_directory(above: int, below: str = ".") -> None:
-    with opened(os.open(below, LISTED, dir_fd=above)) as descriptor:
-        os.fsync(descriptor)
-
-
-def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
+def make_dirs(root: RealRoot, entry: Entry) -> None:
     """See `Disk.make_dirs`."""
     for depth in range(1, len(entry) + 1):
         made = entry[:depth]
-        with directory(root, made[:-1]) as above, shown_as(made):
+        with root.above(made, errno.EEXIST) as above:
             try:
                 os.mkdir(made[-1], dir_fd=above)
             except FileExistsError:
                 os.close(open_below(made[-1], above))
             else:
-                if sync:
-                    synced_directory(above, made[-1])
-                    synced_directory(above)
+                root.settle(above, below=made[-1])
+                root.settle(above)
 
 
-def make_link(root: str, entry: Entry, text: str, *, sync: bool) -> None:
+def make_link(root: RealRoot, entry: Entry, text: str) -> None:
     """See `Disk.make_link`."""
-    require_below_root(entry, errno.EEXIST)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
+    with root.above(entry, errno.EEXIST) as above:
         os.symlink(text, entry[-1], dir_fd=above)
-        if sync:
-            synced_directory(above)
+        root.settle(above)
 
 
-def set_mode(root: str, entry: Entry, mode: int, *, sync: bool) -> None:
+def set_mode(root: RealRoot, entry: Entry, mode: int) -> None:
     """See `Disk.set_mode`."""
-    require_below_root(entry, errno.EBUSY)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
+    with root.above(entry, errno.EBUSY) as above:
         _require_mode(os.lstat(entry[-1], dir_fd=above), entry)
         # There is no way to set the mode of a name and be sure that it is no link; so what is open is set.
         with opened(os.open(entry[-1], READ_ONLY, dir_fd=above)) as descriptor:
             _require_mode(os.fstat(descriptor), entry)
             os.fchmod(descriptor, mode)
-            if sync:
+            if root.sync:
                 _synced(descriptor)
 
 
@@ -440,20 +412,18 @@ def _synced(descriptor: int) -> None:
         raise Unsynced(error.errno or 0) from None
 
 
-def move(root: str, source: Entry, target: Entry, *, sync: bool) -> None:
+def move(root: RealRoot, source: Entry, target: Entry) -> None:
     """See `Disk.move`."""
     require_below_root(source, errno.EBUSY)
     require_below_root(target, errno.EEXIST)
-    with directory(root, source[:-1]) as here, directory(root, target[:-1]) as there, shown_as(source):
+    with root.directory(source[:-1]) as here, root.directory(target[:-1]) as there, shown_as(source):
         try:
             rename_new(source[-1], here, target[-1], there)
         except FileExistsError:
             if not _other_spelling(source[-1], here, target[-1], there):
                 raise failure(errno.EEXIST, target) from None
             os.rename(source[-1], target[-1], src_dir_fd=here, dst_dir_fd=there)
-        if sync:
-            synced_directory(there)
-            synced_directory(here)
+        root.settle(there, here)
 
 
 def _other_spelling(name: str, here: int, other: str, there: int) -> bool:
