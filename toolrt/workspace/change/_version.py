@@ -107,20 +107,8 @@ class ChangeRow:
         return attrs.evolve(self, key=self.target_key, entry=self.target, target_key=self.key, target=self.entry)
 
     def to_json(self) -> list[Any]:
-        """The row as plain values."""
-        return [
-            self.batch_id,
-            self.call_index,
-            self.call_id,
-            list(self.key),
-            list(self.entry),
-            _standing_to_json(self.before),
-            _standing_to_json(self.after),
-            None if self.target_key is None else list(self.target_key),
-            None if self.target is None else list(self.target),
-            self.group,
-            self.time_ns,
-        ]
+        """The row as plain values, in the order of its fields."""
+        return [_to_json(value) for value in attrs.astuple(self, recurse=False)]
 
     @classmethod
     def from_json(cls, values: Sequence[Any]) -> ChangeRow:
@@ -132,41 +120,28 @@ class ChangeRow:
         batch_id, call_index, call_id, key, entry, before, after, target_key, target, group, time_ns = values
         if not all(is_plain(parts) for parts in (key, entry, target_key or (), target or ())):
             raise ValueError("an entry with a part that is no plain name")
-        return cls(
-            batch_id,
-            call_index,
-            call_id,
-            tuple(key),
-            tuple(entry),
-            _standing_from_json(before),
-            _standing_from_json(after),
-            None if target_key is None else tuple(target_key),
-            None if target is None else tuple(target),
-            group,
-            time_ns,
-        )
+        states = _state_from_json(before), _state_from_json(after)
+        there, spelled = (None if parts is None else tuple(parts) for parts in (target_key, target))
+        return cls(batch_id, call_index, call_id, tuple(key), tuple(entry), *states, there, spelled, group, time_ns)
 
 
-def _standing_to_json(standing: EntryState | None) -> list[Any] | None:
-    if standing is None:
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if not isinstance(value, EntryState):
+        return value
+    told: list[Any] = [value.kind.name, None if value.digest is None else value.digest.hex(), value.mode]
+    if value.number is not None:
+        told += [*value.number, value.links, *([value.size] if value.size else ())]
+    return told
+
+
+def _state_from_json(told: Sequence[Any] | None) -> EntryState | None:
+    if told is None:
         return None
-    digest = None if standing.digest is None else standing.digest.hex()
-    return [
-        standing.kind.name,
-        digest,
-        standing.mode,
-        *(() if standing.number is None else (*standing.number, standing.links)),
-        *(() if standing.number is None or not standing.size else (standing.size,)),
-    ]
-
-
-def _standing_from_json(values: Sequence[Any] | None) -> EntryState | None:
-    if values is None:
-        return None
-    kind, digest, mode, *rest = values
-    number, links = ((rest[0], rest[1]), rest[2]) if rest else (None, 1)
-    size = rest[3] if len(rest) > 3 else 0
-    return EntryState(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links, size)
+    kind, digest, mode, *rest = told
+    number = (rest[0], rest[1]) if rest else None
+    return EntryState(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, *rest[2:])
 
 
 @attrs.frozen

@@ -14,6 +14,8 @@ import errno
 import functools
 import os
 
+import attrs
+
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Folding, Kind, Stat, is_own, parts_of
 from toolrt.workspace.names._naming import shown_at
@@ -26,6 +28,19 @@ OUTSIDE = ("a path inside the workspace", "one that leads outside", "Name a file
 
 #: What "/" and the directories on the way to the root are known to be.
 TOP = Stat(Kind.DIRECTORY, 0o755, 0, 0, 0, 0, 0, 1)
+
+
+@attrs.frozen
+class _Step:
+    """One part of a real path."""
+
+    #: The part as it is spelled, and as its directory folds it.
+    name: str
+    key: str
+    #: The path so far.
+    path: str
+    #: What stands there; None from the first missing part on.
+    found: Stat | None
 
 
 class NameWalk:
@@ -42,12 +57,8 @@ class NameWalk:
         self._mounted_key: Entry = ()
         #: Whether that root was entered by its name, and not by its path.
         self._by_name = False
-        # The four lists are equally long: one item for each part of the real path so far, from "/" down.
-        self._names: list[str] = list(self._root)
-        self._keys: list[str] = list(self._root)
-        self._paths: list[str] = list(_way_down(self._root))
-        #: What stands at each part; None from the first missing one on.
-        self._found: list[Stat | None] = [TOP] * len(self._root)
+        #: The real path so far, from "/" down.
+        self._steps: list[_Step] = list(_way_down(self._root))
         #: Whether the path so far is that of a root, or below one.
         self.inside = True
         #: The keys of all directories and links passed inside the root, in order.
@@ -86,29 +97,26 @@ class NameWalk:
 
     def standing(self) -> Stat | None:
         """What stands at the path so far."""
-        return self._found[-1] if self._found else TOP
+        return self._steps[-1].found if self._steps else TOP
 
     def entry(self) -> Entry:
         """The path so far below the root, as it is spelled."""
-        return self._mounted + tuple(self._names[len(self._root) :])
+        return self._mounted + tuple([step.name for step in self._steps[len(self._root) :]])
 
     def key(self) -> Entry:
         """The same as its directories fold it."""
-        return self._mounted_key + tuple(self._keys[len(self._root) :])
+        return self._mounted_key + tuple([step.key for step in self._steps[len(self._root) :]])
 
     def at_root(self) -> bool:
         """Whether the path so far, which is inside, is that of a root."""
-        return len(self._names) == len(self._root)
+        return len(self._steps) == len(self._root)
 
     def here(self) -> str:
         """The path so far."""
-        return self._paths[-1] if self._paths else "/"
+        return self._steps[-1].path if self._steps else "/"
 
     def _to_top(self) -> None:
-        self._names.clear()
-        self._keys.clear()
-        self._paths.clear()
-        self._found.clear()
+        self._steps.clear()
         self._by_name = False
         self.inside = not self._base
         if self.inside:
@@ -123,20 +131,16 @@ class NameWalk:
 
     def _go_to(self, root: Entry) -> None:
         """The path so far is that of `root`, whatever it was."""
-        self._names[:], self._keys[:], self._paths[:] = root, root, _way_down(root)
-        self._found[:] = [TOP] * len(root)
+        self._steps[:] = _way_down(root)
         self._enter(root)
 
     def _up(self) -> None:
         if self._by_name and self.inside and self.at_root():
             self._by_name = False
             self._go_to(self._base)
-        elif self._names:
-            self._names.pop()
-            self._keys.pop()
-            self._paths.pop()
-            self._found.pop()
-            self.inside = self.inside and len(self._names) >= len(self._root)
+        elif self._steps:
+            self._steps.pop()
+            self.inside = self.inside and len(self._steps) >= len(self._root)
 
     def _refuse(self, name: str, error: OSError) -> FileProblem:
         """What to say about an error at `name` in this directory, without showing what is outside."""
@@ -163,7 +167,7 @@ class NameWalk:
                 f"{part!r}, one that toolrt keeps for itself",
                 "Use a name that does not begin with .toolrt- and end in .tmp, .undo or .kept. Nothing was touched.",
             )
-        depth = len(self._names)
+        depth = len(self._steps)
         on_the_way = None if self.inside else self._on_the_way(part)
         if on_the_way is not None:
             self._push(on_the_way, on_the_way, TOP)
@@ -197,26 +201,23 @@ class NameWalk:
         return target
 
     def _below(self, name: str) -> str:
-        return f"{self._paths[-1] if self._paths else ''}/{name}"
+        return f"{self._steps[-1].path if self._steps else ''}/{name}"
 
     def _push(self, name: str, key: str, found: Stat | None) -> None:
-        self._paths.append(self._below(name))
-        self._names.append(name)
-        self._keys.append(key)
-        self._found.append(found)
+        self._steps.append(_Step(name, key, self._below(name), found))
         if not self.inside:
-            path = tuple(self._names)
+            path = tuple(step.name for step in self._steps)
             if path == self._base or path in self._mounts:
                 self._enter(path)
         if self.inside and self.entry():
-            if len(self._names) - len(self._root) > DEEPEST:
+            if len(self._steps) - len(self._root) > DEEPEST:
                 raise FileProblem(UNSHOWN, f"at most {DEEPEST} directories deep", "more", "Use a shorter path.")
             self.through[self.key()] = None
 
     def _on_the_way(self, part: str) -> str | None:
         """The next part of a root's path, if `part` of this directory, which is outside, is that."""
-        depth = len(self._names)
-        here = tuple(self._names)
+        depth = len(self._steps)
+        here = tuple(step.name for step in self._steps)
         for root in (self._base, *self._mounts):
             if depth < len(root) and here == root[:depth]:
                 wanted = root[depth]
@@ -238,15 +239,15 @@ class NameWalk:
 
     def _folding(self, depth: int) -> Folding:
         """How the directory at the first `depth` parts folds names; a missing one will as the one it is made in."""
-        while depth > 0 and self._found[depth - 1] is None:
+        while depth > 0 and self._steps[depth - 1].found is None:
             depth -= 1
-        return self._disk.folds(self._paths[depth - 1] if depth else "/")
+        return self._disk.folds(self._steps[depth - 1].path if depth else "/")
 
 
 @functools.lru_cache(maxsize=256)
-def _way_down(root: Entry) -> tuple[str, ...]:
-    """The paths of the first part, the first two, and so on."""
-    return tuple("/" + "/".join(root[:depth]) for depth in range(1, len(root) + 1))
+def _way_down(root: Entry) -> tuple[_Step, ...]:
+    """The steps to a root."""
+    return tuple(_Step(part, part, "/" + "/".join(root[:depth]), TOP) for depth, part in enumerate(root, 1))
 
 
 #: Takes more spellings for the same than any directory does.
