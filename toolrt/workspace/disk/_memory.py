@@ -348,18 +348,14 @@ class MemoryDisk:
         for depth in range(1, len(entry) + 1):
             made = entry[:depth]
             await self._effect("make directory", made)
-            parts = (*self._below, *made)
             above = self._tree.entered(made[:-1])
             if self._tree.named(above, made[-1], made) is not None:
                 self._tree.entered(made)
                 continue
-            self._tree.touch(parts, write=True)
             self._tree.require(above, WRITE | SEARCH, made)
-            uid, gid = self._tree.new_owner(above)
             mode = 0o777 & ~_UMASK | above.mode & SET_GROUP
-            branch = Branch(above.folding, mode, self._tree.next_inode(), uid, gid)
-            above.names[above.folding.fold(made[-1])] = (made[-1], branch)
-            self._tree.touch_list(parts[:-1], made=True)
+            branch = Branch(above.folding, mode, self._tree.next_inode(), *self._tree.new_owner(above))
+            self._tree.add(above, made, branch)
 
     async def make_link(self, entry: Entry, text: str) -> None:
         """A symbolic link stands at `entry`; see `Disk.make_link`."""
@@ -367,16 +363,12 @@ class MemoryDisk:
         require_below_root(entry, errno.EEXIST)
         if not text or len(os.fsencode(text)) > PATH_MAX:
             raise failure(errno.ENAMETOOLONG if text else errno.ENOENT, entry)
-        parts = (*self._below, *entry)
         above = self._tree.entered(entry[:-1])
         if self._tree.named(above, entry[-1], entry) is not None:
             raise failure(errno.EEXIST, entry)
-        self._tree.touch(parts, write=True)
         self._tree.require(above, WRITE | SEARCH, entry)
-        uid, gid = self._tree.new_owner(above)
-        link = Other(Kind.SYMLINK, text, self._tree.next_inode(), uid, gid)
-        above.names[above.folding.fold(entry[-1])] = (entry[-1], link)
-        self._tree.touch_list(parts[:-1], made=True)
+        link = Other(Kind.SYMLINK, text, self._tree.next_inode(), *self._tree.new_owner(above))
+        self._tree.add(above, entry, link)
 
     async def set_mode(self, entry: Entry, mode: int) -> None:
         """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
@@ -556,13 +548,11 @@ class MemoryDisk:
         self._tree.require(above, WRITE | SEARCH, entry)
         self._tree.require_room(len(content), 0, entry)
         name = self._tree.free_name(above, entry[-1], PARTIAL)
-        uid, gid = self._tree.new_owner(above)
-        mode, inode, now = 0o666 & ~_UMASK, self._tree.next_inode(), self.now_ns()
-        file = FileNode(content, mode, inode, uid, gid, mtime_ns=now, ctime_ns=now, held=True)
+        mode, inode, owner, now = 0o666 & ~_UMASK, self._tree.next_inode(), self._tree.new_owner(above), self.now_ns()
+        file = FileNode(content, mode, inode, *owner, mtime_ns=now, ctime_ns=now, held=True)
         file.made_as = (above.inode, name)
         beside = (*entry[:-1], name)
-        above.names[above.folding.fold(name)] = (name, file)
-        self._tree.touch_name((*self._below, *beside))
+        self._tree.add(above, beside, file)
         try:
             yield name, file
         finally:

@@ -40,12 +40,11 @@ def put_in_box(tree: NodeTree, entry: Entry, kept: Entry, begin: Callable[[], No
     if isinstance(node, Branch):
         tree.require(node, WRITE, entry)  # it gets another directory above it, the box
     begin()
-    uid, gid = tree.new_owner(area)
-    box = Branch(area.folding, 0o700, tree.next_inode(), uid, gid, made_as=(area.inode, kept[-2]))
+    owner = tree.new_owner(area)
+    box = Branch(area.folding, 0o700, tree.next_inode(), *owner, made_as=(area.inode, kept[-2]))
     for name in IGNORING:
-        box.names[name] = (name, FileNode(b"*\n", 0o600, tree.next_inode(), uid, gid, mtime_ns=now_ns()))
-    area.names[area.folding.fold(kept[-2])] = (kept[-2], box)
-    tree.touch_name((*tree.below, *kept[:-1]))
+        box.names[name] = (name, FileNode(b"*\n", 0o600, tree.next_inode(), *owner, mtime_ns=now_ns()))
+    tree.add(area, kept[:-1], box)
     tree.rename(above, entry, box, kept)
     _part(tree, box, kept)
 

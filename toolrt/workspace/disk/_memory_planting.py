@@ -23,20 +23,20 @@ def plant(tree: NodeTree, path: str, what: Planted, mode: int = 0o644, owner: tu
         raise DefinitionRefused("MemoryDisk.put", "a path that is not the root or above it", path)
     parent = planted_directory(tree, parts[:-1])
     key = parent.folding.fold(parts[-1])
-    uid, gid = tree.owner() if owner is None else owner
+    owner = tree.owner() if owner is None else owner
     node: Node
     if isinstance(what, str | bytes):
         content = what.encode() if isinstance(what, str) else what
         now = now_ns()
-        node = FileNode(content, mode, tree.next_inode(), uid, gid, mtime_ns=now, ctime_ns=now)
+        node = FileNode(content, mode, tree.next_inode(), *owner, mtime_ns=now, ctime_ns=now)
     elif isinstance(what, Directory):
         folding = parent.folding if what.fold is None else what.fold
         tree.exact = tree.exact and folding == EXACT
-        node = Branch(folding, what.mode, tree.next_inode(), uid, gid)
+        node = Branch(folding, what.mode, tree.next_inode(), *owner)
     elif isinstance(what, Symlink):
-        node = Other(Kind.SYMLINK, what.target, tree.next_inode(), uid, gid)
+        node = Other(Kind.SYMLINK, what.target, tree.next_inode(), *owner)
     elif isinstance(what, Special):
-        node = Other(what.kind, "", tree.next_inode(), uid, gid, mode)
+        node = Other(what.kind, "", tree.next_inode(), *owner, mode)
     elif isinstance(what, HardLink):
         node = _planted_link(tree, path, what)
     else:
@@ -145,8 +145,7 @@ def planted_directory(tree: NodeTree, parts: Entry) -> Branch:
     for depth, part in enumerate(parts):
         key = node.folding.fold(part)
         if key not in node.names:
-            uid, gid = tree.owner()
-            node.names[key] = (part, Branch(node.folding, 0o755, tree.next_inode(), uid, gid))
+            node.names[key] = (part, Branch(node.folding, 0o755, tree.next_inode(), *tree.owner()))
             tree.touch(parts[: depth + 1], write=True)
             tree.touch_list(parts[:depth], made=True)
         below = node.names[key][1]

@@ -261,6 +261,11 @@ class NodeTree:
         for entry in (source, target):
             self.touch_name((*self.below, *entry))
 
+    def add(self, above: Branch, entry: Entry, node: Node) -> None:
+        """`node` stands at the name `entry` in the directory `above`, where nothing stood."""
+        above.names[above.folding.fold(entry[-1])] = (entry[-1], node)
+        self.touch_name((*self.below, *entry))
+
     def take_away(self, above: Branch, entry: Entry) -> None:
         """Remove the name `entry` from the directory `above`."""
         self.unnamed(above, above.folding.fold(entry[-1]))

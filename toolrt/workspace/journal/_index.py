@@ -20,7 +20,7 @@ import os
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -141,9 +141,8 @@ class SegmentIndex:
                 keys = tuple(dict.fromkeys(tuple(one) for one in (key, target_key) if one is not None))
                 changes.append(_Change(order, session, serial, since, batch, keys, record.text))
             for change in changes:
-                for changes_in_order in self._lists_of(change):
-                    insort(changes_in_order, change, key=lambda one: one.order)
-            self._by_writer[session, serial] = changes
+                for table, name in self._places_of(change):
+                    insort(table.setdefault(name, []), change, key=lambda one: one.order)
             segment.changes += changes
             start = record.contents_at
             for digest, size in contents:
@@ -157,10 +156,12 @@ class SegmentIndex:
             gone, counts = said["dropped"]
             segment.dropped[gone] = {tuple(key): count for key, count in counts}
 
-    def _lists_of(self, change: _Change) -> Iterable[list[_Change]]:
-        yield self._by_batch.setdefault(change.batch, [])
+    def _places_of(self, change: _Change) -> Iterable[tuple[dict[Any, list[_Change]], object]]:
+        """The tables that have the change, and under which name."""
+        yield self._by_writer, (change.session, change.serial)
+        yield self._by_batch, change.batch
         for key in change.keys:
-            yield self._by_key.setdefault(key, [])
+            yield self._by_key, key
 
     def end(self, session: str, ended: Sequence[tuple[int, bool]]) -> None:
         """Changes of that session happened, or did not."""
@@ -171,21 +172,11 @@ class SegmentIndex:
         for change in list(changes):
             change.stands = landed
             if not landed:
-                self._remove(change)
                 self._segments[change.order[1]].changes.remove(change)
-
-    def _remove(self, change: _Change) -> None:
-        self._by_batch[change.batch].remove(change)
-        if not self._by_batch[change.batch]:
-            del self._by_batch[change.batch]
-        for key in change.keys:
-            self._by_key[key].remove(change)
-            if not self._by_key[key]:
-                del self._by_key[key]
-        of_writer = self._by_writer[change.session, change.serial]
-        of_writer.remove(change)
-        if not of_writer:
-            del self._by_writer[change.session, change.serial]
+                for table, name in self._places_of(change):
+                    table[name].remove(change)
+                    if not table[name]:
+                        del table[name]
 
     def forget(self, number: int) -> None:
         """Forget what that segment has."""
