@@ -10,12 +10,12 @@ import subprocess
 import tempfile
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests._profile import FULL
 from toolrt.workspace import FileProblem
-from toolrt.workspace.tools._hunks import FilePatch, patched
+from toolrt.workspace.tools._hunks import _PLACES_NAMED, FilePatch, _Layer, patched
 from toolrt.workspace.tools._patch import parsed_patch
 
 
@@ -267,3 +267,12 @@ def test_any_text_is_a_patch_or_refused(patch, text):
             patched("x", text, part.hunks)
     except FileProblem:
         pass
+
+
+@example(list("b" + "ab" * 20), list("ababababa"))
+@example(list("aaaaaa"), list("aaaaa"))
+@given(st.lists(st.sampled_from("ab"), max_size=40), st.lists(st.sampled_from("ab"), min_size=1, max_size=9))
+def test_places_of_lines_are_those_that_a_scan_finds(lines, wanted):
+    """In a text of many equal lines, and in one of few."""
+    places = [at for at in range(len(lines) - len(wanted) + 1) if lines[at : at + len(wanted)] == wanted]
+    assert _Layer(lines, lambda line: line.text).found(wanted) == places[: _PLACES_NAMED + 1]

@@ -191,11 +191,11 @@ def edited(
     Raises:
         FileProblem: `old` is nowhere, or at several places without `every`; says how many and on which lines.
     """
-    places: _ExactMatches | _LooseMatches = _ExactMatches(text, old)
+    places = _Matches(text, old, loosely=False)
     # Places that overlap count when one is wanted, for either may be meant.
     first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first and not exactly:
-        places = _LooseMatches(text, old)
+        places = _Matches(text, old, loosely=True)
         first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:
         raise FileProblem(path, "old at exactly one place", "0 places", nearest(text, old))
@@ -218,62 +218,52 @@ def edited(
     return EditResult(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
 
 
-class _ExactMatches:
-    """The places of `old` as it stands, that begin and end between no two halves of a CRLF."""
+class _Matches:
+    """The places of `old` in a text that begin and end between no two halves of a CRLF.
 
-    def __init__(self, text: str, old: str) -> None:
+    Args:
+        loosely: whether any line end matches any other.
+    """
+
+    def __init__(self, text: str, old: str, *, loosely: bool) -> None:
         self._text = text
-        self._old = old
-        self._may_split = "\r" in text
+        self._loosely = loosely
+        self._searched, self._old = (LINE_END.sub("\n", one) if loosely else one for one in (text, old))
+        self._may_split = "\r" in self._searched
+        # Where each line begins, in the text and in what is searched.
+        ends = list(LINE_END.finditer(text)) if loosely else []
+        self._starts = [0, *(end.end() for end in ends)]
+        shift = accumulate((len(end[0]) - 1 for end in ends), initial=0)
+        self._searched_starts = [start - more for start, more in zip(self._starts, shift, strict=True)]
 
     def spans(self, *, overlapping: bool) -> Iterator[tuple[int, int]]:
         """Start and end of each place, from the left."""
-        start = self._text.find(self._old)
+        start = self._searched.find(self._old)
         while start >= 0:
             end = start + len(self._old)
-            whole = not self._may_split or not (_splits(self._text, start) or _splits(self._text, end))
+            whole = not self._may_split or not (_splits(self._searched, start) or _splits(self._searched, end))
             if whole:
-                yield start, end
-            start = self._text.find(self._old, end if whole and not overlapping else start + 1)
+                yield self._in_text(start), self._in_text(end)
+            start = self._searched.find(self._old, end if whole and not overlapping else start + 1)
+
+    def _in_text(self, at: int) -> int:
+        line = bisect_right(self._searched_starts, at) - 1
+        return self._starts[line] + at - self._searched_starts[line]
 
     def count(self) -> int:
         """How many places there are that do not overlap."""
         if not self._may_split:
-            return self._text.count(self._old)
+            return self._searched.count(self._old)
         return sum(1 for _ in self.spans(overlapping=False))
 
     def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
         """The text with `new` at these places; None: at each that does not overlap one before it."""
+        if self._loosely:
+            return _joined(self._text, spans or self.spans(overlapping=False), lambda there: _with_ends_of(there, new))
         if not self._may_split and spans is None:
             return self._text.replace(self._old, new)
         given = new if not self._may_split or _mixes(self._text) else _LONE.sub("\r\n", new)
         return _joined(self._text, spans or self.spans(overlapping=False), lambda _: given)
-
-
-class _LooseMatches:
-    """The places of `old` with any line end matching any other; see `_ExactMatches`."""
-
-    def __init__(self, text: str, old: str) -> None:
-        self._text = text
-        self._flat = _ExactMatches(LINE_END.sub("\n", text), LINE_END.sub("\n", old))
-        # Where each line begins, in the text and with one character for each line end.
-        self._starts = [0, *(end.end() for end in LINE_END.finditer(text))]
-        shift = accumulate((len(end[0]) - 1 for end in LINE_END.finditer(text)), initial=0)
-        self._flat_starts = [start - more for start, more in zip(self._starts, shift, strict=True)]
-
-    def spans(self, *, overlapping: bool) -> Iterator[tuple[int, int]]:
-        for start, end in self._flat.spans(overlapping=overlapping):
-            yield self._place(start), self._place(end)
-
-    def _place(self, flat: int) -> int:
-        line = bisect_right(self._flat_starts, flat) - 1
-        return self._starts[line] + flat - self._flat_starts[line]
-
-    def count(self) -> int:
-        return self._flat.count()
-
-    def replaced(self, new: str, spans: Iterable[tuple[int, int]] | None = None) -> str:
-        return _joined(self._text, spans or self.spans(overlapping=False), lambda place: _with_ends_of(place, new))
 
 
 def _joined(text: str, spans: Iterable[tuple[int, int]], replacement: Callable[[str], str]) -> str:
