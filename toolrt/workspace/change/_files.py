@@ -14,9 +14,9 @@ that is to change and ``file.mutation_ended`` after the last, whatever happened 
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
 
-Parts.  `CachedReader` reads. `Revising` is one change of one file, in four steps: read, check, write, record. A
-`ChangeSet` is several changes that happen together. `PendingDirectories` has the directories that it is making,
-`Removal` what a removal takes away.
+Parts.  `Files` is a `CachedReader`, which reads.  `Revising` is one change of one file, in four steps: read, check,
+write, record.  A `ChangeSet` is several changes that happen together.  `PendingDirectories` has the directories that it
+is making, `Removal` what a removal takes away.
 """
 
 from __future__ import annotations
@@ -24,16 +24,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
 
 import attrs
 import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._keeping import fits_history, make_room
 from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import (
@@ -67,9 +65,6 @@ from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, St
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import as_on_disk, path_on, stat_or_none
-
-T = TypeVar("T")
-
 
 #: Looked up once: an attribute of an enumeration costs as much as a call.
 _FILE = Kind.FILE
@@ -200,62 +195,17 @@ class Revising:
             self._token = None
 
 
-class Files:
+class Files(CachedReader):
     """The files of one workspace, as its tools read and change them.  Get it from `Workspace.files`."""
 
     def __init__(self, disk: Disk, store: ChangeStore, limits: Limits, keep_hard_links: bool = False) -> None:
-        self._disk = disk
+        super().__init__(disk, limits)
         self._store = store
         self._limits = limits
-        self._seen = Freshness(limits.seen)
         self._pending = PendingDirectories(disk)
         #: What is kept aside together has a bound: one removal after the other asks what there is.
         self._keeping = trio.Lock()
         self._keeps_hard_links = keep_hard_links
-        self._contents = CachedReader(disk, self._seen, limits)
-
-    # Reading
-
-    async def read(self, ctx: CallContext, identity: Identity) -> Snapshot:
-        """The file of that `identity` as it is.
-
-        Raises:
-            FileProblem: it is missing, too large, no file, or cannot be read.
-
-        Checkpoint: always.
-        """
-        return await self._contents.read(ctx, identity)
-
-    async def read_as(
-        self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
-    ) -> T:
-        """What `render` makes of the file of that `identity`; it may be one it made before, of the same content.
-
-        Args:
-            part: what of the file is wanted, and how: with the file, all that `render` depends on.
-            render: gives a text, or another value that is never changed, of the content alone (its look may have
-                changed since); a long one is rendered in a worker thread.  What it raises is raised.
-
-        Raises:
-            FileProblem: as `read`.
-
-        Checkpoint: always.
-        """
-        return await self._contents.read_as(ctx, identity, part, render)
-
-    async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
-        """The file of that `identity` as it is, for a tool that shows no more than parts of it, as a search does.
-
-        The file does not count as seen: a change by another program that only a search has met is still a conflict.
-
-        Raises:
-            FileProblem: as `read`.
-
-        Checkpoint: always.
-        """
-        return await self._contents.scan(ctx, identity)
-
-    # Changing
 
     async def revise(
         self, ctx: CallContext, identity: Identity, change: Change, again: Change | None = None
@@ -291,7 +241,7 @@ class Files:
                 raise
             except BaseException:
                 work.record(told, landed=False)
-                self._contents.drop_below(identity.key or ())
+                self._drop_below(identity.key or ())
                 raise
             if work.removes and work.row is not None:
                 told.digest = work.digests[0]
@@ -520,12 +470,6 @@ class Files:
                 self._seen.saw(row.key, stat, None if row.after is None else row.after.digest, own=True)
         return done
 
-    def statistics(self) -> dict[str, dict[str, int]]:
-        """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""
-        return {"seen": self._seen.statistics(), **self._contents.statistics()}
-
-    # What the parts have in common
-
     def _require_room(self, ctx: CallContext) -> None:
         """Refuse a change of a batch that has used up the bounds of history: no later part of it could be undone."""
         batch_id, limits = origin_of(ctx)[0], self._limits
@@ -546,7 +490,7 @@ class Files:
             yield
         except (FileProblem, OSError):
             for identity in identities:
-                self._contents.drop_below(identity.key or ())
+                self._drop_below(identity.key or ())
             raise
 
     async def stays_one(self, stat: Stat) -> bool:
@@ -597,7 +541,7 @@ class Files:
 
     def _changed(self, ctx: CallContext, row: ChangeRow) -> None:
         """A row was carried out, or taken back."""
-        self._contents.drop(row)
+        self._drop(row)
         note_change(ctx, row)
         if row.target_key is not None:
             self._seen.moved(row.key, row.target_key)

@@ -41,18 +41,24 @@ class CachedReader:
 
     Args:
         disk: where they are.
-        seen: remembers what readers saw.
         limits: how much is kept.
     """
 
-    def __init__(self, disk: Disk, seen: Freshness, limits: Limits) -> None:
+    def __init__(self, disk: Disk, limits: Limits) -> None:
         self._disk = disk
-        self._seen = seen
+        #: Remembers what readers saw, and what changes left.
+        self._seen = Freshness(limits.seen)
         self._stored: Cache[bytes] = Cache("stored", limits.stored, limits.stored_bytes)
         self._cached: Cache[Any] = Cache("cached", limits.cached, limits.cached_bytes)
 
     async def read(self, ctx: CallContext, identity: Identity) -> Snapshot:
-        """See `Files.read`."""
+        """The file of that `identity` as it is.
+
+        Raises:
+            FileProblem: it is missing, too large, no file, or cannot be read.
+
+        Checkpoint: always.
+        """
         snapshot, digest, _ = await self._read(ctx, identity)
         self._tell_read(ctx, identity, digest)
         return snapshot
@@ -60,7 +66,18 @@ class CachedReader:
     async def read_as(
         self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
     ) -> T:
-        """See `Files.read_as`."""
+        """What `render` makes of the file of that `identity`; it may be one it made before, of the same content.
+
+        Args:
+            part: what of the file is wanted, and how: with the file, all that `render` depends on.
+            render: gives a text, or another value that is never changed, of the content alone (its look may have
+                changed since); a long one is rendered in a worker thread.  What it raises is raised.
+
+        Raises:
+            FileProblem: as `read`.
+
+        Checkpoint: always.
+        """
         kept = (await self._served(ctx, identity, self._cached, part))[0]
         if kept is not None:
             self._seen.saw(identity.key or (), identity.found, kept.digest)
@@ -77,7 +94,15 @@ class CachedReader:
         return value
 
     async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
-        """See `Files.scan`."""
+        """The file of that `identity` as it is, for a tool that shows no more than parts of it, as a search does.
+
+        The file does not count as seen: a change by another program that only a search has met is still a conflict.
+
+        Raises:
+            FileProblem: as `read`.
+
+        Checkpoint: always.
+        """
         kept, stat = await self._served(ctx, identity, self._stored)
         if kept is not None:
             self._tell_read(ctx, identity, kept.digest)
@@ -88,20 +113,24 @@ class CachedReader:
             self._tell_read(ctx, identity, digest_of(snapshot.content))
         return snapshot
 
-    def drop(self, row: ChangeRow) -> None:
+    def _drop(self, row: ChangeRow) -> None:
         """Keep nothing of what `row` changed."""
         for key in (row.key, row.target_key):
             if key is not None:
-                self.drop_below(key)
+                self._drop_below(key)
 
-    def drop_below(self, key: Entry) -> None:
+    def _drop_below(self, key: Entry) -> None:
         """Keep nothing of what stands there and below it."""
         self._stored.drop(key)
         self._cached.drop(key)
 
     def statistics(self) -> dict[str, dict[str, int]]:
-        """How much is kept and how often it served: ``stored`` contents, ``cached`` answers."""
-        return {"stored": self._stored.statistics(), "cached": self._cached.statistics()}
+        """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""
+        return {
+            "seen": self._seen.statistics(),
+            "stored": self._stored.statistics(),
+            "cached": self._cached.statistics(),
+        }
 
     async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
         """The file, its digest, and whether it had not been changed for long enough to be kept."""
