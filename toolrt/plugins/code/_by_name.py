@@ -15,6 +15,8 @@ by rules 3 to 6.  Where rule 6 decided, the answer says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 
 from toolrt.plugins.code._facts import MODULE, Call, Symbol
@@ -52,31 +54,27 @@ class ByName:
         """What the call in that file means."""
         if not call.name:
             return Guess()
+        found = next(filter(None, self._by_rules(path, call)), None)
+        if found is not None:
+            return Guess(found)
+        found = self._everywhere(path, call.name)
+        return Guess(found, True) if len(found) == 1 else Guess()
+
+    def _by_rules(self, path: str, call: Call) -> Iterator[tuple[Target, ...]]:
+        """What each of the rules 1 to 5 gives, in their order."""
         receiver = call.callee[: -len(call.name)].rstrip(".")
         last = receiver.rpartition(".")[2].rstrip("!?")
         facts = self._tree.facts(path)
         if last in _OWN or (not receiver and LANGUAGES[facts.language].name in ("java", "cpp", "ruby")):
             own = self._class_around(facts.symbols, call.caller)
             if own is not None:
-                found = self._members(path, own, call.name, skip=last == "super")
-                if found:
-                    return Guess(found)
+                yield self._members(path, own, call.name, skip=last == "super")
         if last and last not in _OWN:
-            held = self._within(path, last, call.name)
-            if held:
-                return Guess(held)
-        found = self._here(path, call.name, call.caller)
-        if found:
-            return Guess(found)
-        found = self._from_imports(path, call.name, last)
-        if found:
-            return Guess(found)
+            yield self._within(path, last, call.name)
+        yield self._here(path, call.name, call.caller)
+        yield self._from_imports(path, call.name, last)
         if facts.language in _BY_DIRECTORY:
-            found = self._in(self._tree.siblings(path), path, call.name)
-            if found:
-                return Guess(found)
-        found = self._everywhere(path, call.name)
-        return Guess(found, True) if len(found) == 1 else Guess()
+            yield self._in(self._tree.siblings(path), path, call.name)
 
     def _here(self, path: str, name: str, scope: int) -> tuple[Target, ...]:
         symbols = self._tree.facts(path).symbols
@@ -101,8 +99,7 @@ class ByName:
         return tuple(real or found)[:_MOST]
 
     def _targets(self, path: str, symbols: list[Symbol]) -> tuple[Target, ...]:
-        bodies = [symbol for symbol in symbols if symbol.kind != "prototype"] or symbols
-        return tuple(Target(path, symbol.ordinal) for symbol in bodies)[:_MOST]
+        return self._with_bodies([Target(path, symbol.ordinal) for symbol in symbols])
 
     def _imported(self, path: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
         """For each import: the name it binds, the name it has there, and the files it means."""

@@ -24,6 +24,12 @@ _RECEIVER_LONGEST = 120
 #: What a declarator of C or C++ leads to.
 _NAMES = ("identifier", "field_identifier", "type_identifier", "destructor_name", "operator_name", "operator_cast")
 
+#: Where a call is a node that has its receiver apart (Java, Ruby): the field of the receiver.
+_RECEIVERS = {"method_invocation": "object", "call": "receiver"}
+
+#: What brings another file in Ruby.
+_REQUIRES = ("require", "require_relative", "load", "autoload")
+
 _WORD = re.compile(r"[^\W\d][\w$]*[?!=]?")
 
 _AROUND = ("export_statement", "template_declaration", "type_declaration")
@@ -71,13 +77,10 @@ class _DeclarationReader:
         for (_, _, capture), match in sorted(declared.items(), key=lambda item: item[0]):
             self._declare(capture, match, nesting, symbols, bases)
         nesting.seal()
-        calls = self._calls(called, nesting)
         imports: list[Import] = []
         for start in sorted(sources):
             imports += self._import(sources[start])
-        if self._language == "ruby":
-            calls, required = self._ruby(called, nesting)
-            imports += required
+        calls = self._calls(called, nesting, imports)
         return Facts(self._language, lines, tuple(symbols), tuple(calls), tuple(imports))
 
     def _declare(
@@ -189,20 +192,26 @@ class _DeclarationReader:
                 found += [word.strip(".") for word in words]
         return found
 
-    def _calls(self, called: dict[tuple[int, int], Node], nesting: Nesting) -> list[Call]:
+    def _calls(self, called: dict[tuple[int, int], Node], nesting: Nesting, imports: list[Import]) -> list[Call]:
+        """The calls, in order; those of Ruby that bring another file are added to `imports`."""
         calls = []
-        for node in called.values():
+        for node in sorted(called.values(), key=lambda node: node.start_byte):
             last = self._last(node)
-            if last is None:
+            if last is None or last.type in _RECEIVERS:
                 continue
-            name = self._text(last)
-            if node.type == "method_invocation":
-                receiver = self._text(node.child_by_field_name("object"))
+            name, scope = self._text(last), nesting.enclosing(node.start_byte)
+            written = self._text(node)
+            if node.type in _RECEIVERS:
+                receiver = self._text(node.child_by_field_name(_RECEIVERS[node.type]))
                 written = f"{receiver}.{name}" if receiver else name
-            else:
-                written = self._text(node)
-            line, column = last.start_point
-            calls.append(Call(nesting.enclosing(node.start_byte), _written(written, name), name, line + 1, column))
+            given = node.child_by_field_name("arguments")
+            if self._language == "ruby" and written == name and name in _REQUIRES and given is not None:
+                if text := re.search(r"[\"']([^\"']+)[\"']", self._text(given)):
+                    relative, line = int(name == "require_relative"), node.start_point.row + 1
+                    imports.append(Import(scope, "", text[1], "", relative, line))
+                continue
+            row, column = last.start_point
+            calls.append(Call(scope, _written(written, name), name, row + 1, column))
         calls.sort(key=lambda call: (call.line, call.column))
         return calls
 
@@ -227,28 +236,6 @@ class _DeclarationReader:
                     return here
             here = below
         return None
-
-    def _ruby(self, called: dict[tuple[int, int], Node], nesting: Nesting) -> tuple[list[Call], list[Import]]:
-        calls, imports = [], []
-        for node in called.values():
-            method = node.child_by_field_name("method")
-            if method is None:
-                continue
-            name, receiver = self._text(method), self._text(node.child_by_field_name("receiver"))
-            arguments = node.child_by_field_name("arguments")
-            line = node.start_point.row + 1
-            scope = nesting.enclosing(node.start_byte)
-            if name in ("require", "require_relative", "load", "autoload") and arguments is not None and not receiver:
-                text = re.search(r"[\"']([^\"']+)[\"']", self._text(arguments))
-                if text:
-                    imports.append(Import(scope, "", text[1], "", int(name == "require_relative"), line))
-                continue
-            row, column = method.start_point
-            written = f"{receiver}.{name}" if receiver else name
-            calls.append(Call(scope, _written(written, name), name, row + 1, column))
-        calls.sort(key=lambda call: (call.line, call.column))
-        imports.sort(key=lambda one: one.line)
-        return calls, imports
 
     # Imports
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from toolrt._plain import counted
@@ -61,8 +61,9 @@ async def list_symbols(code: CodeIndex, ctx: _AskContext, path: str) -> str:
 
     Symbols inside of others are indented. Known are Python, JavaScript, TypeScript, Go, Rust, Java, C, C++ and Ruby.
     """
-    identity = held(code.workspace, ctx, path, READ)
-    facts = await _facts_of_file(code, ctx, identity)
+    ask = _Ask(code, ctx)
+    identity = ask.held(path)
+    facts = await ask.facts(identity)
     if not facts.symbols:
         return f"{identity.path} has no symbols{f' ({facts.note})' if facts.note else ''}"
     return "\n".join(outline(facts)[0])
@@ -74,14 +75,15 @@ async def read_symbol(code: CodeIndex, ctx: _AskContext, symbol: str, path: str 
     symbol is its name, or Class.method. path is the file it is in; without path it is looked for everywhere, and must
     be the only one of that name.
     """
+    ask = _Ask(code, ctx)
     if path is None:
-        target_path, _ = await _asked(code, ctx, lambda _, graph: _only(code, ctx, graph, symbol, None).path)
+        target_path, _ = await ask.asked(lambda _, graph: ask.only(graph, symbol, None).path)
         identity = code.workspace.identify(f"./{shown_path(target_path)}")
         if identity.problem is not None:
             raise identity.problem
     else:
-        identity = held(code.workspace, ctx, path, READ)
-    facts = await _facts_of_file(code, ctx, identity)
+        identity = ask.held(path)
+    facts = await ask.facts(identity)
     found = [one for one in facts.symbols if one.qualified == symbol or one.qualified.endswith(f".{symbol}")]
     found = [one for one in found if one.qualified == symbol] or found
     if not found:
@@ -90,7 +92,7 @@ async def read_symbol(code: CodeIndex, ctx: _AskContext, symbol: str, path: str 
             identity.path, f"a symbol {symbol!r}", f"none of that name; it defines {names[:500]}", "Check the name."
         )
     content = (await code.workspace.files.scan(ctx, identity)).content
-    shown = _shown_path(code, ctx, "/".join(identity.entry))
+    shown = ask.shown("/".join(identity.entry))
     parts = []
     for one in found:
         text = content[one.start : one.end].decode("utf-8", "replace")
@@ -112,16 +114,17 @@ async def find_references(code: CodeIndex, ctx: _AskContext, name: str, path: st
         raise FileProblem(
             "name", "one word: letters, digits and underscores", repr(name[:40]), "Use search for others."
         )
-    below = _below(code, ctx, path)
-    (found, unread), notes = await _asked(
-        code,
-        ctx,
-        lambda connection, graph: (
-            references(connection, graph.tree, name, below, limit),
-            _unread(graph.tree, below),
-        ),
-    )
-    return _show_references(code, ctx, found, limit, name, [*unread, *notes])
+    ask = _Ask(code, ctx)
+    below = ask.below(path)
+
+    def asked(connection: Any, graph: Graph) -> Iterator[str]:
+        found = references(connection, graph.tree, name, below, limit)
+        yield from _references_shown(ask, found) if found.places else [f"{name} stands nowhere"]
+        if found.cut_short:
+            yield f"(only the first {limit} places are shown; narrow it by path)"
+        yield from _noted(_unread(graph.tree, below))
+
+    return await ask.answer(asked)
 
 
 async def search_code(code: CodeIndex, ctx: _AskContext, query: str, path: str = ".", limit: int = 20) -> str:
@@ -133,22 +136,21 @@ async def search_code(code: CodeIndex, ctx: _AskContext, query: str, path: str =
     _check_limit(limit)
     if not any(letter.isalnum() for letter in query):
         raise FileProblem("query", "words to look for", repr(query[:40]), "Say what the code is about.")
-    below = _below(code, ctx, path)
-    note = None
+    ask = _Ask(code, ctx)
+    below = ask.below(path)
+    failed: list[str] = []
     vector = None
     try:
         vector = await code.vector_of(query)
     except Exception as error:
-        note = f"search by meaning failed ({type(error).__name__}); these are found by words alone"
-    (hits, unread), notes = await _asked(
-        code,
-        ctx,
-        lambda connection, graph: (
-            searched(connection, graph.tree, query, below, limit, vector),
-            _unread(graph.tree, below),
-        ),
-    )
-    return _show_hits(code, ctx, hits, [*([note] if note else ()), *unread, *notes])
+        failed = [f"search by meaning failed ({type(error).__name__}); these are found by words alone"]
+
+    def asked(connection: Any, graph: Graph) -> Iterator[str]:
+        hits = searched(connection, graph.tree, query, below, limit, vector)
+        yield from _hits_shown(ask, hits) if hits else ["nothing is found"]
+        yield from _noted([*failed, *_unread(graph.tree, below)])
+
+    return await ask.answer(asked)
 
 
 async def find_callers(
@@ -160,19 +162,19 @@ async def find_callers(
     of the same name whose receiver is not known are listed apart.
     """
     _check_limit(limit)
+    ask = _Ask(code, ctx)
 
-    def asked(graph: Graph) -> str:
-        target = _only(code, ctx, graph, symbol, _file(code, ctx, path))
+    def asked(_: Any, graph: Graph) -> Iterator[str]:
+        target = ask.only(graph, symbol, ask.file(path))
         known, possible = graph.callers(target)
-        lines = [_title(code, ctx, "callers of", graph.place(target), len(known))]
-        lines += [_call_line(code, ctx, edge) for edge in known[:limit]]
-        lines += _more(len(known), limit)
+        yield f"callers of {ask.where(graph.place(target))}: {len(known)}"
+        yield from map(ask.call, known[:limit])
+        yield from _more(len(known), limit)
         if possible:
-            lines.append(f"maybe: {counted(len(possible), 'call')} of that name whose receiver is not known")
-            lines += [_call_line(code, ctx, edge) for edge in possible[: max(0, limit - len(known))]]
-        return "\n".join(lines)
+            yield f"maybe: {counted(len(possible), 'call')} of that name whose receiver is not known"
+            yield from map(ask.call, possible[: max(0, limit - len(known))])
 
-    return await _ask(code, ctx, asked)
+    return await ask.answer(asked)
 
 
 async def find_callees(
@@ -184,24 +186,22 @@ async def find_callees(
     that lead out of the workspace, or to an unknown place, are named at the end.
     """
     _check_limit(limit)
+    ask = _Ask(code, ctx)
 
-    def asked(graph: Graph) -> str:
-        target = _only(code, ctx, graph, symbol, _file(code, ctx, path))
+    def asked(_: Any, graph: Graph) -> Iterator[str]:
+        target = ask.only(graph, symbol, ask.file(path))
         edges = graph.callees(target)
-        known = [edge for edge in edges if edge.callee is not None]
-        unknown = dict.fromkeys(edge.written for edge in edges if edge.callee is None)
-        lines = [_title(code, ctx, "calls of", graph.place(target), len(known))]
-        for edge in known[:limit]:
-            where = "" if edge.callee is None else _where(code, ctx, edge.callee)
-            lines.append(f"line {edge.line}: {edge.written} -> {where}{_by_name(edge)}")
-        lines += _more(len(known), limit)
+        known = [(edge, edge.callee) for edge in edges if edge.callee is not None]
+        unknown = list(dict.fromkeys(edge.written for edge in edges if edge.callee is None))
+        yield f"calls of {ask.where(graph.place(target))}: {len(known)}"
+        for edge, callee in known[:limit]:
+            yield f"line {edge.line}: {edge.written} -> {ask.where(callee)}{_by_name(edge)}"
+        yield from _more(len(known), limit)
         if unknown:
-            names = list(unknown)
-            more = f" and {len(names) - 50} more" if len(names) > 50 else ""
-            lines.append(f"not known: {', '.join(names[:50])}{more}")
-        return "\n".join(lines)
+            more = f" and {len(unknown) - 50} more" if len(unknown) > 50 else ""
+            yield f"not known: {', '.join(unknown[:50])}{more}"
 
-    return await _ask(code, ctx, asked)
+    return await ask.answer(asked)
 
 
 async def find_call_path(
@@ -217,27 +217,26 @@ async def find_call_path(
     source and target are names, or Class.method; source_path and target_path are the files that define them, where
     there are several of that name.
     """
+    ask = _Ask(code, ctx)
 
-    def asked(graph: Graph) -> str:
-        first = _only(code, ctx, graph, source, _file(code, ctx, source_path))
-        last = _only(code, ctx, graph, target, _file(code, ctx, target_path))
-        steps, complete = graph.way(first, last)
+    def asked(_: Any, graph: Graph) -> Iterator[str]:
+        first = ask.only(graph, source, ask.file(source_path))
+        steps, complete = graph.way(first, ask.only(graph, target, ask.file(target_path)))
         if steps is None:
             whole = "" if complete else "; not all calls were followed, there are too many"
-            return f"no way of known calls leads from {source} to {target}{whole}"
-        lines = []
-        for place, line in steps:
-            lines.append(_where(code, ctx, place) + (f", which calls at line {line}" if line else ""))
-        return "\n".join(lines)
+            yield f"no way of known calls leads from {source} to {target}{whole}"
+        for place, line in steps or ():
+            yield ask.where(place) + (f", which calls at line {line}" if line else "")
 
-    return await _ask(code, ctx, asked)
+    return await ask.answer(asked)
 
 
 async def file_dependencies(code: CodeIndex, ctx: _AskContext, path: str) -> str:
     """List which files of the workspace a source file imports, which import it, and what it imports from elsewhere."""
-    file = _file(code, ctx, path)
+    ask = _Ask(code, ctx)
+    file = ask.file(path)
 
-    def asked(graph: Graph) -> str:
+    def asked(_: Any, graph: Graph) -> Iterator[str]:
         if file is None or file not in graph.tree.files:
             raise FileProblem(
                 shown_path(file or path),
@@ -245,17 +244,14 @@ async def file_dependencies(code: CodeIndex, ctx: _AskContext, path: str) -> str
                 "none",
                 "Check the name; what .gitignore leaves out is not.",
             )
-        lines = []
         for title, found in (("imports", graph.imports(file)), ("is imported by", graph.importers(file))):
-            lines.append(f"{_shown_path(code, ctx, file)} {title} {_count(len(found), 'file')}")
-            lines += [f"  {_shown_path(code, ctx, other)} (line {line})" for other, line in found[:_LIMIT_MOST]]
-            lines += _more(len(found), _LIMIT_MOST)
-        outside = graph.outside(file)
-        if outside:
-            lines.append(f"from elsewhere: {', '.join(outside[:100])}")
-        return "\n".join(lines)
+            yield f"{ask.shown(file)} {title} {counted(len(found), 'file')}"
+            yield from (f"  {ask.shown(other)} (line {line})" for other, line in found[:_LIMIT_MOST])
+            yield from _more(len(found), _LIMIT_MOST)
+        if outside := graph.outside(file):
+            yield f"from elsewhere: {', '.join(outside[:100])}"
 
-    return await _ask(code, ctx, asked)
+    return await ask.answer(asked)
 
 
 async def blast_radius(
@@ -274,40 +270,37 @@ async def blast_radius(
     _check_limit(limit)
     if not 1 <= depth <= _DEPTH_MOST:
         raise FileProblem("depth", f"1 to {_DEPTH_MOST}", str(depth)[:20], "Say how far to look.")
-    file = _file(code, ctx, path)
+    ask = _Ask(code, ctx)
+    file = ask.file(path)
     if symbol is None and file is None:
         raise FileProblem("symbol", "a symbol or a path", "neither", "Name what is to change.")
 
-    def asked(graph: Graph) -> str:
+    def asked(_: Any, graph: Graph) -> Iterator[str]:
         if symbol is not None:
-            starts = [_only(code, ctx, graph, symbol, file)]
+            starts = [ask.only(graph, symbol, file)]
             what = graph.place(starts[0]).name
         else:
             assert file is not None
             if file not in graph.tree.files:
                 raise FileProblem(shown_path(file), "a source file that is known here", "none", "Check the name.")
             starts = [Target(file, one.ordinal) for one in graph.tree.facts(file).symbols]
-            what = _shown_path(code, ctx, file)
+            what = ask.shown(file)
         found, complete = graph.reached(starts, depth)
         files = dict.fromkeys(place.path for _, place, _ in found)
-        lines = [
-            f"a change of {what} may reach {_count(len(found), 'symbol')} in {_count(len(files), 'file')}, "
-            f"{_count(depth, 'call')} away or less"
-        ]
+        yield (
+            f"a change of {what} may reach {counted(len(found), 'symbol')} in {counted(len(files), 'file')}, "
+            f"{counted(depth, 'call')} away or less"
+        )
         for away, place, through in found[:limit]:
-            lines.append(f"{away}  {_where(code, ctx, place)}, through {through.name or 'the file'}")
-        lines += _more(len(found), limit)
+            yield f"{away}  {ask.where(place)}, through {through.name or 'the file'}"
+        yield from _more(len(found), limit)
         if not complete:
-            lines.append("(too many to follow all: there are more)")
+            yield "(too many to follow all: there are more)"
         if symbol is None and file is not None:
-            importers = graph.importers(file)
-            lines.append(
-                f"{_count(len(importers), 'file')} import it: "
-                + ", ".join(_shown_path(code, ctx, one) for one, _ in importers[:50])
-            )
-        return "\n".join(lines)
+            importers = [ask.shown(one) for one, _ in graph.importers(file)]
+            yield f"{counted(len(importers), 'file')} import it: {', '.join(importers[:50])}"
 
-    return await _ask(code, ctx, asked)
+    return await ask.answer(asked)
 
 
 #: All of them, in the order that models are shown them.
@@ -350,44 +343,129 @@ def _claims(code: CodeIndex, name: str, input: Mapping[str, Any], state: State) 
     claims: dict[Claim, None] = {}
     path = input.get("path")
     if path is not None:
-        claims.update(dict.fromkeys(workspace.claims(path, state, READ, wanted=_wanted(name))))
+        wanted = Wanted.DIRECTORY if name in ("search_code", "find_references") else Wanted.FILE
+        claims.update(dict.fromkeys(workspace.claims(path, state, READ, wanted=wanted)))
     if name in _OF_ONE_FILE and path is not None:
         return tuple(claims)
     whole = workspace.claims(workspace.disk.root, State(), READ, wanted=Wanted.DIRECTORY, subtree=True)
     return tuple(dict.fromkeys((*whole, *claims)))
 
 
-def _wanted(name: str) -> Wanted:
-    return Wanted.DIRECTORY if name in ("search_code", "find_references") else Wanted.FILE
-
-
 # What they have in common
 
 
-async def _ask(code: CodeIndex, ctx: _AskContext, question: Callable[[Graph], str]) -> str:
-    answer, notes = await _asked(code, ctx, lambda connection, graph: question(graph))
-    return "\n".join([answer, *_noted(notes)])
+class _Ask:
+    """One call that asks: what it may know, and how places are shown to it."""
 
+    def __init__(self, code: CodeIndex, ctx: _AskContext) -> None:
+        self._code = code
+        self._ctx = ctx
+        self._workspace = code.workspace
 
-async def _asked(code: CodeIndex, ctx: _AskContext, question: Callable[[Any, Graph], T]) -> tuple[T, list[str]]:
-    """The answer to `question`, by what the call may know, and what is to be said of the rest."""
-    disk = code.workspace.disk
-    rules = withholding(disk, ctx, code.workspace.identify("./", None, Wanted.DIRECTORY))
-    left_out: list[str] = []
+    # What is asked
 
-    def known(path: str) -> bool:
-        entry = tuple(path.split("/"))
-        try:
-            stat = disk.lstat(path_on(disk, entry))
-        except OSError:
+    async def answer(self, question: Callable[[Any, Graph], Iterable[str]]) -> str:
+        """The lines that `question` gives, and what is to be said of what could not be known."""
+        answer, notes = await self.asked(lambda connection, graph: "\n".join(question(connection, graph)))
+        return "\n".join([answer, *_noted(notes)])
+
+    async def asked(self, question: Callable[[Any, Graph], T]) -> tuple[T, list[str]]:
+        """The answer to `question`, by what the call may know, and what is to be said of the rest."""
+        ctx, disk = self._ctx, self._workspace.disk
+        rules = withholding(disk, ctx, self._workspace.identify("./", None, Wanted.DIRECTORY))
+        left_out: list[str] = []
+
+        def known(path: str) -> bool:
+            entry = tuple(path.split("/"))
+            try:
+                stat = disk.lstat(path_on(disk, entry))
+            except OSError:
+                return False
+            if rules is None or rules.why(entry, stat) is None:
+                return True
+            left_out.append(path)
             return False
-        if rules is None or rules.why(entry, stat) is None:
-            return True
-        left_out.append(path)
-        return False
 
-    answer = await code.ask(question, lambda building: ctx.progress(str(building)), None if rules is None else known)
-    return answer, [*code.notes, *([withheld_note(len(left_out))] if left_out else [])]
+        code = self._code
+        answer = await code.ask(
+            question, lambda building: ctx.progress(str(building)), None if rules is None else known
+        )
+        return answer, [*code.notes, *([withheld_note(len(left_out))] if left_out else [])]
+
+    async def facts(self, identity: Identity) -> Facts:
+        """The facts of one file, read now; no other file is looked at."""
+        found = await self._workspace.files.scan(self._ctx, identity)
+        language = language_of("/".join(identity.entry))
+        if language is None:
+            names = ", ".join(sorted(LANGUAGES))
+            raise FileProblem(identity.path, f"a file in a known language ({names})", "another one", "Use read_file.")
+        return await self._code._index.in_thread(lambda: facts_of(grammars_of_thread(), language, found.content))
+
+    # What it is asked about
+
+    def held(self, path: str) -> Identity:
+        """The file at `path`, which the call holds."""
+        return held(self._workspace, self._ctx, path, READ)
+
+    def file(self, path: str | None) -> str | None:
+        """The same from the root; None for None."""
+        return None if path is None else "/".join(self.held(path).entry)
+
+    def below(self, path: str) -> str:
+        """The directory or file that a search is narrowed to, from the root; "" is the root."""
+        identity = self._workspace.identify(path, self._ctx.state, Wanted.DIRECTORY)
+        if identity.key is None and identity.problem is not None:
+            raise identity.problem
+        if identity.found is None:
+            raise FileProblem(identity.path, "a directory or a file", "nothing of that name", "Check the name.")
+        return "/".join(identity.entry)
+
+    def only(self, graph: Graph, wanted: str, path: str | None) -> Target:
+        """The one symbol that is called so.
+
+        Raises:
+            FileProblem: there is none, or there are several.
+        """
+        found = graph.found(wanted.replace("::", ".").replace("#", "."), path)
+        if not found:
+            where = "" if path is None else f" in {path}"
+            raise FileProblem(
+                "symbol",
+                f"the name of a symbol{where}",
+                f"{wanted[:80]!r}, which nothing is called",
+                "Search for it with search_code.",
+            )
+        if len(found) > 1:
+            places = [self.where(graph.place(one)) for one in found[:20]]
+            more = "" if len(found) <= 20 else f" and {len(found) - 20} more"
+            got = f"{len(found)} of that name: {'; '.join(places)}{more}"
+            raise FileProblem("symbol", "one symbol", got, "Say Class.method, or give path.")
+        return found[0]
+
+    # How it is shown
+
+    @functools.cached_property
+    def _here(self) -> str:
+        return "/" + "/".join(self._workspace.identify(".", self._ctx.state, Wanted.DIRECTORY).entry)
+
+    def shown(self, path: str) -> str:
+        """A path from the root, as the working directory has it."""
+        return shown_path(posixpath.relpath("/" + path, self._here))
+
+    def where(self, place: Place) -> str:
+        """A place, with the symbol that stands there."""
+        name = f" {place.kind} {place.name}" if place.name else ""
+        return f"{self.shown(place.path)}:{place.line}{name}"
+
+    def call(self, edge: CodeEdge) -> str:
+        """A call, with the symbol it is in."""
+        inside = edge.caller.name or "the file itself"
+        return f"{self.shown(edge.path)}:{edge.line} in {inside}: {edge.written}{_by_name(edge)}"
+
+
+#: How many files an answer names with the note that the index has of each.
+_UNREAD = {"no text": "not searched, binary data", "not UTF-8": "searched as UTF-8, in another encoding"}
+_NAMED = 5
 
 
 def _unread(tree: SourceTree, below: str) -> list[str]:
@@ -397,99 +475,22 @@ def _unread(tree: SourceTree, below: str) -> list[str]:
         if row.note in _UNREAD and is_below(path, below):
             found.setdefault(_UNREAD[row.note], []).append(path)
     return [
-        f"{_count(len(paths), 'file')} {why}: {', '.join(map(shown_path, paths[:_NAMED]))}"
+        f"{counted(len(paths), 'file')} {why}: {', '.join(map(shown_path, paths[:_NAMED]))}"
         + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
         for why, paths in sorted(found.items())
     ]
-
-
-#: How many files an answer names with the note that the index has of each.
-_UNREAD = {"no text": "not searched, binary data", "not UTF-8": "searched as UTF-8, in another encoding"}
-_NAMED = 5
 
 
 def _noted(notes: Sequence[str]) -> list[str]:
     return [f"({note})" for note in notes]
 
 
-async def _facts_of_file(code: CodeIndex, ctx: _AskContext, identity: Identity) -> Facts:
-    """The facts of one file, read now; no other file is looked at."""
-    found = await code.workspace.files.scan(ctx, identity)
-    language = language_of("/".join(identity.entry))
-    if language is None:
-        names = ", ".join(sorted(LANGUAGES))
-        raise FileProblem(identity.path, f"a file in a known language ({names})", "another one", "Use read_file.")
-    return await code._index.in_thread(lambda: facts_of(grammars_of_thread(), language, found.content))
-
-
-def _file(code: CodeIndex, ctx: _AskContext, path: str | None) -> str | None:
-    return None if path is None else "/".join(held(code.workspace, ctx, path, READ).entry)
-
-
-def _below(code: CodeIndex, ctx: _AskContext, path: str) -> str:
-    """The directory or file that a search is narrowed to, from the root; "" is the root."""
-    identity = code.workspace.identify(path, ctx.state, Wanted.DIRECTORY)
-    if identity.key is None and identity.problem is not None:
-        raise identity.problem
-    if identity.found is None:
-        raise FileProblem(identity.path, "a directory or a file", "nothing of that name", "Check the name.")
-    return "/".join(identity.entry)
-
-
-def _only(code: CodeIndex, ctx: _AskContext, graph: Graph, wanted: str, path: str | None) -> Target:
-    """The one symbol that is called so.
-
-    Raises:
-        FileProblem: there is none, or there are several.
-    """
-    found = graph.found(wanted.replace("::", ".").replace("#", "."), path)
-    if not found:
-        where = "" if path is None else f" in {path}"
-        raise FileProblem(
-            "symbol",
-            f"the name of a symbol{where}",
-            f"{wanted[:80]!r}, which nothing is called",
-            "Search for it with search_code.",
-        )
-    if len(found) > 1:
-        places = [_where(code, ctx, graph.place(one)) for one in found[:20]]
-        more = "" if len(found) <= 20 else f" and {len(found) - 20} more"
-        raise FileProblem(
-            "symbol", "one symbol", f"{len(found)} of that name: {'; '.join(places)}{more}",
-            "Say Class.method, or give path.",
-        )  # fmt: skip
-    return found[0]
-
-
-def _shown_path(code: CodeIndex, ctx: _AskContext, path: str) -> str:
-    here = code.workspace.identify(".", ctx.state, Wanted.DIRECTORY)
-    return shown_path(posixpath.relpath("/" + path, "/" + "/".join(here.entry)))
-
-
-def _where(code: CodeIndex, ctx: _AskContext, place: Place) -> str:
-    name = f" {place.kind} {place.name}" if place.name else ""
-    return f"{_shown_path(code, ctx, place.path)}:{place.line}{name}"
-
-
-def _title(code: CodeIndex, ctx: _AskContext, what: str, place: Place, count: int) -> str:
-    return f"{what} {_where(code, ctx, place)}: {count}"
-
-
 def _by_name(edge: CodeEdge) -> str:
     return " (the only one of that name)" if edge.by_name else ""
 
 
-def _call_line(code: CodeIndex, ctx: _AskContext, edge: CodeEdge) -> str:
-    inside = edge.caller.name or "the file itself"
-    return f"{_shown_path(code, ctx, edge.path)}:{edge.line} in {inside}: {edge.written}{_by_name(edge)}"
-
-
 def _more(count: int, limit: int) -> list[str]:
     return [f"({count - limit} more are not shown)"] if count > limit else []
-
-
-def _count(count: int, what: str) -> str:
-    return counted(count, what)
 
 
 def _check_limit(limit: int) -> None:
@@ -501,34 +502,24 @@ def _cut(line: str) -> str:
     return line if len(line) <= _LINE_LONGEST else f"{line[:_LINE_LONGEST]} ..."
 
 
-def _show_hits(code: CodeIndex, ctx: _AskContext, hits: Sequence[Hit], notes: Sequence[str]) -> str:
-    lines = []
+def _hits_shown(ask: _Ask, hits: Sequence[Hit]) -> Iterator[str]:
     for title, is_definition in (("definitions:", True), ("usages:", False)):
         chosen = [hit for hit in hits if hit.is_definition is is_definition]
         if chosen:
-            lines.append(title)
+            yield title
         for hit in chosen:
-            where = f"{_shown_path(code, ctx, hit.path)}:{hit.line}"
+            where = f"{ask.shown(hit.path)}:{hit.line}"
             if is_definition:
-                lines.append(f"{where}: {hit.kind} {hit.name} | {_cut(hit.text)}")
+                yield f"{where}: {hit.kind} {hit.name} | {_cut(hit.text)}"
             else:
-                lines.append(f"{where}{f' in {hit.name}' if hit.name else ''}: {_cut(hit.text)}")
-    lines = lines or ["nothing is found"]
-    return "\n".join([*lines, *_noted(notes)])
+                yield f"{where}{f' in {hit.name}' if hit.name else ''}: {_cut(hit.text)}"
 
 
-def _show_references(
-    code: CodeIndex, ctx: _AskContext, found: References, limit: int, name: str, notes: Sequence[str]
-) -> str:
-    lines = []
+def _references_shown(ask: _Ask, found: References) -> Iterator[str]:
     for kind in ("definition", "import", "call", "use"):
         chosen = [one for one in found.places if one.kind == kind]
         if chosen:
-            lines.append(f"{kind}s:")
+            yield f"{kind}s:"
         for one in chosen:
             inside = f" in {one.inside}" if one.inside and kind != "definition" else ""
-            lines.append(f"{_shown_path(code, ctx, one.path)}:{one.line}{inside}: {_cut(one.text)}")
-    lines = lines or [f"{name} stands nowhere"]
-    if found.cut_short:
-        lines.append(f"(only the first {limit} places are shown; narrow it by path)")
-    return "\n".join([*lines, *_noted(notes)])
+            yield f"{ask.shown(one.path)}:{one.line}{inside}: {_cut(one.text)}"
