@@ -7,16 +7,27 @@ in the order of paths, number by number; what is no path comes last, by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from toolrt.probe import Resource
 from toolrt.trace import Access, Step, Trace, plain, stable_text
 from toolrt.view._short import one_line
+
+#: A dict or a list.
+T = TypeVar("T", dict[str, Any], list[Any])
 
 #: Of the accesses of a step so many are named.
 MOST_ACCESSES = 4
 
 #: A resource that is a file of a workspace's disk, and others, by the first part of its name: what people call them.
 _WORDS = {"cell": "", "watched": ""}
+
+
+def detail(trace: Trace, part: str, kind: type[T]) -> T:
+    """Give a part of what the trace's notes say of its steps; an empty one where it is not there, or odd."""
+    details = trace.notes.get("details")
+    found = details.get(part) if isinstance(details, Mapping) else None
+    return found if isinstance(found, kind) else kind()
 
 
 def column_of(task: str) -> str:
@@ -26,9 +37,7 @@ def column_of(task: str) -> str:
 
 def titles_of(columns: Sequence[str], trace: Trace) -> list[str]:
     """Give what to write above the columns: the task, and the function that it runs where the trace knows it."""
-    details = trace.notes.get("details")
-    found = details.get("functions") if isinstance(details, dict) else None
-    functions = found if isinstance(found, dict) else {}
+    functions = detail(trace, "functions", dict)
 
     def title_of(column: str) -> str:
         function = functions.get(column) if column != "main" else None
@@ -52,10 +61,8 @@ def columns_of(tasks: Iterable[str]) -> list[str]:
 
 def names_in(trace: Trace) -> dict[str, str]:
     """Give what the program calls its resources, by the resource's text; none where the notes are odd."""
-    details = trace.notes.get("details")
-    names = details.get("names") if isinstance(details, dict) else None
     found = {}
-    for pair in names if isinstance(names, list) else ():
+    for pair in detail(trace, "names", list):
         match pair:
             case [list() as resource, str() as name]:
                 found[stable_text(resource)] = name
@@ -84,9 +91,7 @@ def done_in(step: Step, trace: Trace) -> str:
         return f"time moves to {after.time:g}" if after is not None and after.time > step.time else "time moves"
     if task.partition(".")[0] == "cancel":
         return "cancels a scope"
-    details = trace.notes.get("details")
-    steps = details.get("steps") if isinstance(details, dict) else None
-    place = steps.get(str(step.index)) if isinstance(steps, dict) else None
+    place = detail(trace, "steps", dict).get(str(step.index))
     return f"runs from {place[0]}" if isinstance(place, list) and place else "runs"
 
 
@@ -100,9 +105,7 @@ def _named(accesses: Sequence[Access], names: Mapping[str, str]) -> list[str]:
 
 
 def _told_of(step: Step, trace: Trace) -> list[str]:
-    details = trace.notes.get("details")
-    told = details.get("told") if isinstance(details, dict) else None
-    parts = told.get(str(step.index)) if isinstance(told, dict) else None
+    parts = detail(trace, "told", dict).get(str(step.index))
     return list(map(str, parts)) if isinstance(parts, list) else []
 
 

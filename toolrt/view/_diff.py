@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from toolrt._plain import counted
-from toolrt.errors import DefinitionRefused
 from toolrt.trace import Race, Step, Trace, parting_of, race_between
 from toolrt.view._columns import done_in, names_in, resource_text
 from toolrt.view._short import one_line
-from toolrt.view._source import HasTrace, trace_of
+from toolrt.view._source import HasTrace, check_names, trace_of
 from toolrt.view._words import told
 
 #: How many steps of each side are shown after they part.
@@ -58,8 +57,7 @@ def diff(source: Trace | HasTrace, other: Trace | HasTrace, *, names: Sequence[s
         <BLANKLINE>
     """
     one, two = trace_of(source, "diff(source)"), trace_of(other, "diff(other)")
-    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise DefinitionRefused("diff(names)", "2 texts", names)
+    check_names("diff(names)", names, 2)
     labels = [one_line(name, 30) for name in names]
     lines = _of_steps(one, two, labels) if one.steps and two.steps else _of_events(one, two, labels)
     return "\n".join([*lines, *_endings(one, two, labels), ""])

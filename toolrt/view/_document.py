@@ -15,7 +15,7 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
 from toolrt.view._calls import MOST_CLAIMS, PHASES, DrawnBatch, DrawnCall, batches_of, claims_of, claims_told, held_back
-from toolrt.view._columns import column_of, columns_of, done_in, names_in, preempts, resource_text, titles_of
+from toolrt.view._columns import column_of, columns_of, detail, done_in, names_in, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._words import told
 
@@ -183,22 +183,19 @@ def _call(call: DrawnCall, holders: list[list[int]]) -> dict[str, Any]:
 
 def _details(trace: Trace, resources: _ResourceTable) -> dict[str, Any]:
     """Where each step ran and what cells held, as the notes have it; nothing where they are odd."""
-    found: dict[str, Any] = {"steps": {}, "accesses": {}, "sources": {}, "stops": _stops(None)}
-    details = trace.notes.get("details")
-    if not isinstance(details, Mapping):
-        return found
-    places, accesses, sources = (details.get(part) for part in ("steps", "accesses", "sources"))
-    for file, lines in sources.items() if isinstance(sources, Mapping) else ():
+    stops = _stops(detail(trace, "stops", dict))
+    found: dict[str, Any] = {"steps": {}, "accesses": {}, "sources": {}, "stops": stops}
+    for file, lines in detail(trace, "sources", dict).items():
         kept = found["sources"][short_text(file, 100)] = []
         for line in lines[:_MOST_LINES] if isinstance(lines, list) else ():
             match line:
                 case [int() as number, str() as text]:
                     kept.append([number, one_line(text, 160)])
-    for step, place in places.items() if isinstance(places, Mapping) else ():
+    for index, place in detail(trace, "steps", dict).items():
         match place:
             case [str() as where, str() as line]:
-                found["steps"][str(step)] = [short_text(where, 120), short_text(line, 200)]
-    for access in accesses if isinstance(accesses, list) else ():
+                found["steps"][str(index)] = [short_text(where, 120), short_text(line, 200)]
+    for access in detail(trace, "accesses", list):
         match access:
             case [
                 int() as step,
@@ -215,16 +212,13 @@ def _details(trace: Trace, resources: _ResourceTable) -> dict[str, Any]:
                     None if value is None else short_text(value, 200),
                 ]
                 found["accesses"].setdefault(str(step), []).append(entry)
-    found["stops"] = _stops(details.get("stops"))
     return found
 
 
-def _stops(stops: Any) -> dict[str, Any]:
+def _stops(stops: Mapping[str, Any]) -> dict[str, Any]:
     """Where each task stopped at the end of its step, and what tasks waited for; nothing where the notes are odd."""
     found: dict[str, Any] = {"frames": [], "steps": {}, "waits": []}
-    frames, steps, waits = (
-        stops.get(part) if isinstance(stops, Mapping) else None for part in ("frames", "steps", "waits")
-    )
+    frames, steps, waits = (stops.get(part) for part in ("frames", "steps", "waits"))
     for frame in frames if isinstance(frames, list) else ():
         match frame:
             case [str() as where, str() as function, str() as text]:

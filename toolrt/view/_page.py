@@ -104,7 +104,7 @@ def _filled(
     }
     # What is filled in is never looked at again: a trace may well hold "{{script}}".
     filled = []
-    for piece in (_asset("head.html") + _asset(page)).split("{{"):
+    for piece in (asset("head.html") + asset(page)).split("{{"):
         name, end, rest = piece.partition("}}")
         filled.append(parts[name] + rest if end else piece)
     return "".join(filled)
@@ -120,11 +120,12 @@ def _block(document: Mapping[str, Any]) -> str:
 
 @cache
 def _joined(names: tuple[str, ...]) -> str:
-    return "\n".join(_asset(name) for name in names)
+    return "\n".join(asset(name) for name in names)
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Give a file of this package."""
     return resources.files("toolrt.view").joinpath("page", name).read_text(encoding="utf-8")
 
 

@@ -20,23 +20,12 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.view._short import one_line
-from toolrt.view._svg import Svg
+from toolrt.view._svg import Svg, document
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _TOP, _BOTTOM, _RIGHT = 78, 46, 58, 24
 _LABELS = 160
 _MOST_MARKS = 5_000
-
-_STYLE = """\
-.p{fill:#fff}.t{fill:#15181c;font:12px system-ui,sans-serif}.s{fill:#545b64}.b{font-weight:600;font-size:14px}
-.m{text-anchor:middle}.e{text-anchor:end}.g{stroke:#d3d7dc}.a{stroke:#545b64}.h{fill:#fff}.l{fill:none;stroke-width:1.8}
-.c0{stroke:#0072b2;fill:#0072b2}.c1{stroke:#b84a00;fill:#b84a00}.c2{stroke:#00785a;fill:#00785a}
-.c3{stroke:#a13c74;fill:#a13c74}.c4{stroke:#b87700;fill:#b87700}.c5{stroke:#15181c;fill:#15181c}
-.d{fill-opacity:.35}.h.d{fill:#fff;fill-opacity:1}.l{fill:none!important}.median{stroke:#15181c;stroke-width:2.5}
-@media (prefers-color-scheme:dark){.p{fill:#14171a}.t{fill:#e8eaed}.s{fill:#a3abb5}.g{stroke:#39414a}.a{stroke:#a3abb5}
-.c0{stroke:#56b4e9;fill:#56b4e9}.c1{stroke:#ff8a3c;fill:#ff8a3c}.c2{stroke:#2cc79b;fill:#2cc79b}
-.c3{stroke:#e39ac0;fill:#e39ac0}.c4{stroke:#e69f00;fill:#e69f00}.c5{stroke:#e8eaed;fill:#e8eaed}
-.h.d{fill:#14171a}.median{stroke:#e8eaed}}"""
 
 _SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
@@ -136,13 +125,7 @@ def plot(
         lines.append(_text(_LEFT, _HEIGHT - 6, f"rows without a number, which are not drawn: {without:,}", "t s"))
     title = one_line(title or f"{y} against {x}", 200)
     label = f"{title}: {y} against {x}, {len(marks)} marks"
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" role="img" aria-label="{escape(label, quote=True)}">'
-    )
-    paper = f'<rect class="p" width="{_WIDTH}" height="{_HEIGHT}"/>'
-    whole = [head, f"<title>{escape(label)}</title>", f"<style>{_STYLE}</style>", paper]
-    return Svg("\n".join([*whole, _text(_LEFT, 22, title, "t b"), *lines, "</svg>", ""]), label)
+    return document(_WIDTH, _HEIGHT, label, "plot.css", [_text(_LEFT, 22, title, "t b"), *lines])
 
 
 class _Scale:

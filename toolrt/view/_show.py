@@ -13,7 +13,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
 from toolrt.view._page import bar_of, gallery_of, page_of, play_of
 from toolrt.view._short import one_line
-from toolrt.view._source import HasTrace, trace_of
+from toolrt.view._source import HasTrace, check_names, trace_of
 
 
 class Page:
@@ -98,8 +98,7 @@ def show(
         traces.append(trace_of(other, "show(other)"))
     if names is None:
         names = ("one", "other")[: len(traces)]
-    if isinstance(names, str) or len(names) != len(traces) or not all(isinstance(name, str) for name in names):
-        raise DefinitionRefused("show(names)", f"{len(traces)} texts", names)
+    check_names("show(names)", names, len(traces))
     said = getattr(source, "about", ()) if about is None else about
     bar = bar_of(said, "show(about)")
     if title is None:

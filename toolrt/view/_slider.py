@@ -18,11 +18,11 @@ from typing import Any
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Step, Trace, plain, stable_text
-from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text
+from toolrt.view._columns import column_of, columns_of, detail, done_in, preempts, resource_text
 from toolrt.view._page import positions_page, slider_of
 from toolrt.view._short import one_line, short_text
 from toolrt.view._show import Page
-from toolrt.view._source import HasTrace, trace_of
+from toolrt.view._source import HasTrace, check_names, trace_of
 from toolrt.view._svg import timelines
 
 _MOST_SCHEDULES = 2_000
@@ -88,8 +88,7 @@ def slider(
         raise DefinitionRefused("slider(source)", "traces of a simulation, which have steps", unsteady)
     if names is None:
         names = [""] * len(traces)
-    if isinstance(names, str) or len(names) != len(traces) or not all(isinstance(name, str) for name in names):
-        raise DefinitionRefused("slider(names)", f"{len(traces)} texts", names)
+    check_names("slider(names)", names, len(traces))
     judged = [_is_wrong(one) if wrong is None else bool(wrong(one)) for one in given]
     about = counted(len(traces), "schedule")
     return Page(lambda: slider_of(_document(given, traces, judged, names), title), title, about)
@@ -143,10 +142,8 @@ Values = Mapping[tuple[int, str, bool], str]
 
 
 def _values(trace: Trace) -> Values:
-    details = trace.notes.get("details")
-    accesses = details.get("accesses") if isinstance(details, Mapping) else None
     found = {}
-    for access in accesses if isinstance(accesses, list) else ():
+    for access in detail(trace, "accesses", list):
         match access:
             case [int() as step, list() as resource, bool() as write, _, _, str() as value]:
                 found[step, stable_text(resource), write] = one_line(value, 80)

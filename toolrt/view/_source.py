@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from toolrt.errors import DefinitionRefused
@@ -29,3 +30,13 @@ def trace_of(source: Trace | HasTrace, what: str) -> Trace:
     if not isinstance(trace, Trace):
         raise DefinitionRefused(what, "a Trace, or what has one (an execution, a failure)", source)
     return trace
+
+
+def check_names(what: str, names: Sequence[str], count: int) -> None:
+    """Refuse what is not `count` texts.
+
+    Raises:
+        DefinitionRefused: it is something else.
+    """
+    if isinstance(names, str) or len(names) != count or not all(isinstance(name, str) for name in names):
+        raise DefinitionRefused(what, f"{count} texts", names)

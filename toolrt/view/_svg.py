@@ -9,17 +9,19 @@ Limits.  A picture has at most a thousand rows; it says how many more there are.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import islice
 
 from toolrt.events import CallSubmitted
 from toolrt.trace import Trace, stable_text
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._chart import By, CallGroup, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
-from toolrt.view._columns import column_of, columns_of, done_in, preempts, titles_of
+from toolrt.view._columns import column_of, columns_of, preempts, titles_of
+from toolrt.view._page import asset
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
-from toolrt.view._words import told
+from toolrt.view._words import steps_told, told
 
 _MOST_ROWS = 1_000
 _ROW = 22
@@ -30,21 +32,6 @@ _MARGIN = 110
 _LETTER = 7.0
 _COLUMN = 176
 _GAP = 18
-
-_STYLE = """\
-.p{fill:#fff}.t{fill:#15181c;font:12px system-ui,sans-serif}.s{fill:#545b64}.b{font-weight:600}
-.runs{fill:#0072b2}.kept{fill:none;stroke:#00785a}.ends{fill:none;stroke:#0072b2;stroke-dasharray:2 2}
-.lane,.soon{stroke:#545b64;stroke-dasharray:1 4}.tickets{stroke:#b87700;stroke-width:3;stroke-dasharray:6 3}
-.slot{stroke:#b87700;stroke-width:3;stroke-dasharray:2 3}.approval{stroke:#a13c74;stroke-width:3}
-.extent{fill:none;stroke:#00785a;stroke-width:2}.merge{fill:#00785a}.progress{stroke:#fff;stroke-width:2}
-.wait{fill:none;stroke:#b87700;stroke-width:1.3}.cell{fill:#0072b2;fill-opacity:.12;stroke:#0072b2}
-.preempts{stroke:#b87700;stroke-width:2}.edge{fill:none;stroke:#545b64;stroke-width:1.2}.wakes{stroke-dasharray:2 3}
-.race{fill:none;stroke:#a13c74;stroke-width:2;stroke-dasharray:7 3}.line{stroke:#d3d7dc}.tip{fill:#545b64}
-@media (prefers-color-scheme:dark){.p{fill:#14171a}.t{fill:#e8eaed}.s{fill:#a3abb5}.runs{fill:#56b4e9}
-.kept{stroke:#2cc79b}.ends{stroke:#56b4e9}.lane,.soon{stroke:#a3abb5}.tickets,.slot{stroke:#e69f00}
-.approval{stroke:#e39ac0}.extent{stroke:#2cc79b}.merge{fill:#2cc79b}.progress{stroke:#14171a}.wait{stroke:#e69f00}
-.cell{fill:#56b4e9;stroke:#56b4e9}.preempts{stroke:#e69f00}
-.edge{stroke:#a3abb5}.race{stroke:#e39ac0}.line{stroke:#39414a}.tip{fill:#a3abb5}}"""
 
 
 class Svg(str):
@@ -101,14 +88,19 @@ def timelines(traces: Sequence[Trace], title: str) -> list[Svg]:
 
 def _picture(drawn: list[str], title: str) -> Svg:
     width, height, *lines = drawn
-    title = one_line(title, 200)
+    return document(width, height, one_line(title, 200), "timeline.css", lines)
+
+
+def document(width: int | str, height: int | str, label: str, style: str, lines: Iterable[str]) -> Svg:
+    """Give a picture of these lines; `style` is a file of this package."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{escape(title, quote=True)}">'
+        f'role="img" aria-label="{escape(label, quote=True)}">'
     )
     paper = f'<rect class="p" width="{width}" height="{height}"/>'
-    whole = [head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", paper, *lines, "</svg>", ""]
-    return Svg("\n".join(whole), title)
+    css = asset(style).removesuffix("\n")
+    whole = [head, f"<title>{escape(label)}</title>", f"<style>{css}</style>", paper, *lines, "</svg>", ""]
+    return Svg("\n".join(whole), label)
 
 
 def _number(value: float) -> str:
@@ -224,12 +216,7 @@ def _tasks(trace: Trace) -> list[str]:
         _text(56 + index * _COLUMN, _middle(0) + 4, title, "t b")
         for index, title in enumerate(titles_of(columns, trace))
     ]
-    happened: dict[int, list[str]] = {}
-    for event in trace.events if steps else ():
-        if event.step is not None:
-            happened.setdefault(event.step, []).append(told(event))
-    for step in steps:
-        done = "; ".join(happened.get(step.index, ())) or done_in(step, trace)
+    for step, done in islice(steps_told(trace), _MOST_ROWS):
         lines += _cell(step.index + 1, place[column_of(step.task)], done, preempts(trace.steps, step.index))
     for event in events:
         lines += _cell(event.seq + 1, place[column_of(event.task)], told(event), False)

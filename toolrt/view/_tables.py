@@ -12,6 +12,7 @@ Journal of Statistical Software, 2014).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
@@ -42,81 +43,19 @@ class Column:
     meaning: str
 
 
-def _table(**columns: str) -> Mapping[str, Column]:
-    pairs = {name: text.split(": ", 1) for name, text in {"execution": _EXECUTION, **columns}.items()}
-    return MappingProxyType({name: Column(kind, meaning) for name, (kind, meaning) in pairs.items()})
+def _described() -> Iterator[tuple[str, Mapping[str, Column]]]:
+    """The tables of `columns.txt`: a row for each column."""
+    text = resources.files("toolrt.view").joinpath("columns.txt").read_text(encoding="utf-8")
+    for block in text.split("\n\n")[1:]:
+        name, *rows = block.strip().splitlines()
+        cells = [_EXECUTION, *([cell.strip() for cell in row.split(" | ")] for row in rows)]
+        yield name.removeprefix("# "), MappingProxyType({name: Column(*rest) for name, *rest in cells})
 
 
-_EXECUTION = "int: the place of the execution among those given, from 0"
+_EXECUTION = ["execution", "int", "the place of the execution among those given, from 0"]
 
 #: The columns of each table, in order.
-COLUMNS: Mapping[str, Mapping[str, Column]] = MappingProxyType(
-    {
-        "executions": _table(
-            ended="str: how it ended: returned, or the type of the error; recorded where that is not known",
-            outcome="str: what a report counts it under, as text; of a bare trace the same as ended",
-            error="str?: the error's text; None where there is none",
-            steps="int: how many steps were taken; 0 outside a simulation",
-            tasks="int: how many tasks took one",
-            preemptions="int: how many steps were given to another task although the one before could go on",
-            seconds="float: the time of the last step or event, in seconds",
-            events="int: how many events were reported",
-            calls="int: how many calls were submitted",
-            schedule="str?: the schedule's short form, which toolrt.sim.replay takes; None outside a simulation",
-        ),
-        "calls": _table(
-            batch="str: the batch's id",
-            call="int: the call_index",
-            call_id="str: the id that the model gave it",
-            name="str: the tool's name",
-            input="str: the input, as JSON",
-            lane="int?: the lane's index; None for a call that belongs to none",
-            shared="bool: whether others of its lane might run beside it",
-            claims="int: how many claims it took",
-            waits_for="int: how many calls of its batch it had to wait for",
-            outcome="str?: how it ended; None while it has no result",
-            content="str?: its answer: a text as it is, all else as JSON",
-            error="str?: the error's text",
-            progress="int: how many progress messages it sent",
-            dropped="int: how many of those were dropped",
-            submitted="float: when it was submitted, in seconds",
-            started="float?: when it began to run, in seconds; None: it never did",
-            ended="float?: when it had ended, in seconds",
-            delivered="float?: when its result was read, in seconds",
-            waited="float?: from submitted to started, in seconds",
-            ran="float?: from started to ended, in seconds",
-            kept="float?: from the moment its result was fixed until it was read, in seconds",
-        ),
-        "steps": _table(
-            step="int: the step's index, from 0",
-            task="str: the path of the task that ran",
-            could_run="int: how many tasks could",
-            choice="int: which of them it was; 0 is the simplest choice",
-            preempts="bool: whether the task before could have gone on",
-            reads="int: how many resources it read",
-            writes="int: how many it wrote",
-            woken_by="int?: the last step that made it runnable; None: the clock, or it was never blocked",
-            time="float: when, in virtual seconds",
-        ),
-        "accesses": _table(
-            step="int: the step's index, from 0",
-            task="str: the path of the task that ran",
-            resource="str: the resource's name, its parts separated by a space",
-            write="bool: whether it wrote; else it read",
-            time="float: when, in virtual seconds",
-        ),
-        "events": _table(
-            event="int: the event's place, from 0",
-            step="int?: the step it happened in; None outside a simulation",
-            task="str: the path of the task it happened in",
-            time="float: when, in seconds",
-            kind="str: what happened, as dotted words",
-            batch="str?: the batch's id, where it is a batch's",
-            call="int?: the call_index, where it is a call's",
-            fields="str: everything that was said of it, as JSON",
-        ),
-    }
-)
+COLUMNS: Mapping[str, Mapping[str, Column]] = MappingProxyType(dict(_described()))
 
 
 def execution_rows(source: Sources) -> list[Row]:

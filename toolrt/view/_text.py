@@ -12,10 +12,10 @@ from toolrt.events import CallSubmitted
 from toolrt.trace import Trace
 from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
-from toolrt.view._columns import column_of, columns_of, done_in, preempts, titles_of
+from toolrt.view._columns import column_of, columns_of, preempts, titles_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
-from toolrt.view._words import told
+from toolrt.view._words import steps_told, told
 
 #: How each span of a call is drawn.
 _MARKS = {"lane": ".", "tickets": "~", "approval": "?", "slot": ":", "soon": ".", "runs": "#", "ends": "-", "kept": "="}
@@ -124,11 +124,6 @@ def _rows(trace: Trace) -> Iterator[tuple[int, str, str, str]]:
         for event in trace.events:
             yield event.seq, one_line(column_of(event.task)), f"{event.time:.6g}", told(event)
         return
-    happened: dict[int, list[str]] = {}
-    for event in trace.events:
-        if event.step is not None:
-            happened.setdefault(event.step, []).append(told(event))
-    for step in trace.steps:
-        done = "; ".join(happened.get(step.index, ())) or done_in(step, trace)
+    for step, done in steps_told(trace):
         mark = "> " if preempts(trace.steps, step.index) else ""
         yield step.index, one_line(column_of(step.task)), f"{step.time:g}", one_line(f"{mark}{done}", 48)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from toolrt import events
 from toolrt.events import EventRecord
-from toolrt.trace import TraceEvent
+from toolrt.trace import Step, Trace, TraceEvent
+from toolrt.view._columns import done_in
 from toolrt.view._short import one_line
 
 #: The words for each kind of event; other events show their kind.
@@ -52,3 +53,13 @@ def told(event: TraceEvent) -> str:
     call = event.fields.get("call")
     prefix = f"[{call}] " if isinstance(call, int) and not isinstance(call, bool) else ""
     return one_line(f"{prefix}{text}", 120)
+
+
+def steps_told(trace: Trace) -> Iterator[tuple[Step, str]]:
+    """Give each step with the events in it, in words; where there is none, with what it did."""
+    happened: dict[int, list[str]] = {}
+    for event in trace.events:
+        if event.step is not None:
+            happened.setdefault(event.step, []).append(told(event))
+    for step in trace.steps:
+        yield step, "; ".join(happened.get(step.index, ())) or done_in(step, trace)
