@@ -53,6 +53,7 @@ def test_explore_passes_on_the_example(toolrt: Any, response: Path, shop: Path) 
     assert "100 x 12 ok, 1 error, 1 invalid" in ended.out
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("lanes", ["by_safety", "parallel", "serial"])
 def test_explore_passes_under_every_lane_policy(toolrt: Any, response: Path, shop: Path, lanes: str) -> None:
     """By claims is the test above."""
@@ -255,7 +256,7 @@ def test_replay_of_a_schedule_that_keeps_all_laws_passes(
 def test_laws_catches_every_mutant(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 0; the table as JSON has a row for each mutant: of all laws in the full run, else of one.
 
-    `tests/invariants/test_mutants.py` makes the whole table in every run, and `.ci/run` calls the command.
+    `tests/invariants/test_mutants.py` tries all laws in every run, and `.ci/run` calls the command.
     """
     real = invariants.table
     laws = invariants.LAWS if FULL else ("exclusive_alone",)
@@ -382,6 +383,7 @@ def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
     assert "toolrt replay" not in ended.out
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     "calls",
     [
@@ -503,6 +505,7 @@ def two_calls(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("options", "claim"),
     [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -120,38 +118,28 @@ for missing in json.loads(sys.argv[1]):  # one line for each, from a process of 
 """
 
 
-@functools.cache
-def looked() -> dict[str | None, Any]:
-    """What a tool's context has, by the extra that is not installed; None: all are."""
-    command = [sys.executable, "-W", "error", "-c", PROGRAM, json.dumps([[], *EXTRAS.values()])]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-    assert done.returncode == 0, done.stderr
-    return dict(zip([None, *EXTRAS], map(json.loads, done.stdout.splitlines()), strict=True))
-
-
 @pytest.mark.seldom
-def test_all_fourteen_fields_are_there_with_every_extra() -> None:
-    """Nothing is refused, and each field has its value."""
-    found = looked()[None]
-    assert found["refused"] == {}
-    assert len(found["fields"]) == 14
-    assert {name for name, value in found["fields"].items() if value == "NoneType"} == set()
-    assert found["fields"]["semantic"] == found["fields"]["graph"] == "CodeIndex"
-    assert found["fields"]["lsp"] == "LanguageServers"
-    assert found["fields"]["file_history"] == 1
-    assert found["fields"]["telemetry"] == 3
-    assert found["fields"]["current_call_id"] == "2"
-    assert "sums__add" in found["fields"]["tool_registry"]
+def test_fields_are_there_with_every_extra_and_a_missing_one_takes_only_what_needs_it() -> None:
+    """With all extras nothing is refused, and each of the fourteen fields has its value.
 
-
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_a_missing_extra_takes_only_what_needs_it(extra: str) -> None:
-    """The other fields are as they were; what is refused names the extra and the command that installs it."""
-    found = looked()[extra]
-    wanted = dict(looked()[None]["fields"])
-    for name in NONE.get(extra, ()):
-        wanted[name] = "NoneType"
-    assert found["fields"] == wanted
-    assert found["refused"].keys() == REFUSED.get(extra, {}).keys()
-    for feature, named in REFUSED.get(extra, {}).items():
-        assert found["refused"][feature].endswith(f'needs the "{named}" extra: pip install "toolrt[{named}]"')
+    Without one the other fields are as they were; what is refused names the extra and the command that installs it.
+    """
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, json.dumps([[], *EXTRAS.values()])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert done.returncode == 0, done.stderr
+    whole, *lacking = map(json.loads, done.stdout.splitlines())
+    fields = whole["fields"]
+    assert whole["refused"] == {}
+    assert len(fields) == 14
+    assert {name for name, value in fields.items() if value == "NoneType"} == set()
+    assert fields["semantic"] == fields["graph"] == "CodeIndex"
+    assert fields["lsp"] == "LanguageServers"
+    assert fields["file_history"] == 1
+    assert fields["telemetry"] == 3
+    assert fields["current_call_id"] == "2"
+    assert "sums__add" in fields["tool_registry"]
+    for extra, found in zip(EXTRAS, lacking, strict=True):
+        assert found["fields"] == {**fields, **dict.fromkeys(NONE.get(extra, ()), "NoneType")}, extra
+        assert found["refused"].keys() == REFUSED.get(extra, {}).keys(), extra
+        for feature, named in REFUSED.get(extra, {}).items():
+            assert found["refused"][feature].endswith(f'needs the "{named}" extra: pip install "toolrt[{named}]"')

@@ -317,6 +317,7 @@ def test_minimal_schedule_has_the_fewest_preemptions() -> None:
         assert failure.minimal.switches == fewest
 
 
+@pytest.mark.seldom
 def test_no_fewer_preemptions_is_said_only_where_all_were_run() -> None:
     """A search that ends early proves nothing."""
     assert "1 preemption >; with fewer it does not fail" in _explained(lost_update, is_two)
@@ -400,23 +401,22 @@ def test_explanation_cuts_a_step_of_many_accesses() -> None:
     assert max(map(len, text.splitlines())) <= 160
 
 
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["lost_update_3x2", "dining_3", "lost_wakeup", "cleanup", "overdraw", "stolen_wakeup"])
-def test_first_screen_has_twenty_lines_of_the_terminal_width(
-    name: str, columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_screen_has_twenty_lines_of_the_terminal_width(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends with what runs it again: that line alone may be longer, for it is there to be pasted."""
-    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("toolrt.sim.exploring._explore.QUICK", float("inf"))  # on a slow machine too
     one = LITMUS[name]
-    text = sim.explore(one.program, None, one.check, **one.settings).failures[0].explain()
-    *lines, title, again = text.splitlines()
-    assert len(lines) <= 18, text
-    assert ("What would mend it:" in lines) is (name != "lost_wakeup")
-    assert max(map(len, lines)) <= columns, text
-    assert title == "Run it again:"
-    assert again.startswith("    sim.replay(")
+    failure = sim.explore(one.program, None, one.check, **one.settings).failures[0]
+    for columns in (60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        text = failure.explain()
+        *lines, title, again = text.splitlines()
+        assert len(lines) <= 18, text
+        assert ("What would mend it:" in lines) is (name != "lost_wakeup")
+        assert max(map(len, lines)) <= columns, text
+        assert title == "Run it again:"
+        assert again.startswith("    sim.replay(")
 
 
 @pytest.mark.seldom
@@ -480,6 +480,7 @@ def test_error_that_comes_from_reading_too_early_is_told_as_that() -> None:
     assert "raises KeyError('id')" in text
 
 
+@pytest.mark.seldom
 def test_locks_and_channels_are_told_by_what_the_program_called() -> None:
     """A lock is acquired, waited for, released; a channel is sent to; a sleep that ends wakes; an event is set."""
 
