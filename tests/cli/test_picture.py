@@ -251,6 +251,7 @@ def test_said_is_told_in_words(message: object, text: str, share: float | None, 
     assert (said.text, said.share, said.written) == (text, share, written)
 
 
+@pytest.mark.seldom
 @given(
     st.recursive(
         st.none() | st.floats() | st.text() | st.binary(),

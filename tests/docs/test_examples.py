@@ -16,13 +16,35 @@ from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 import toolrt
-from tests.docs.conftest import ROOT
+from tests.docs.conftest import PAGES, ROOT
 
 ADAPTERS = runpy.run_path(str(ROOT / ".ci" / "run_adapters.py"), run_name="adapters")["ADAPTERS"]
 #: The package that the programs of a page need, for the pages of adapters: `.ci/run_adapters.py` runs those.
 NEEDED = {f"docs/how-to/{page}.md": adapter.package for adapter in ADAPTERS.values() for page in adapter.pages}
+NAMED = {page.relative_to(ROOT).as_posix(): page for page in PAGES}
+#: The pages whose programs take a second of a core or more.
+LONG = {
+    f"docs/{page}.md"
+    for page in (
+        "decisions/001-cross-batch-order",
+        "explanation/simulator",
+        "how-to/language-servers",
+        "how-to/mcp",
+        "how-to/mend-a-failure",
+        "how-to/own-law",
+        "how-to/sliders-and-plots",
+        "how-to/tables",
+        "how-to/test-your-tools",
+        "tutorial/01-first-batch",
+    )
+}
 
 
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.seldom] * (name in LONG), id=name) for name, page in NAMED.items()],
+    indirect=True,
+)
 def test_python_blocks_of_page_run(page: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every python block of a page runs as at the top of the checkout, in one namespace, from top to bottom."""
     if needed := NEEDED.get(page.relative_to(root).as_posix()):

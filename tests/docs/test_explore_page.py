@@ -15,6 +15,7 @@ from tests.docs._walk import walked
 pytestmark = pytest.mark.process
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_page_on_exploring_gives_what_it_says(root: Path, tmp_path: Path) -> None:
     """Every test file of the page is run by every command of the page, and each line of output is there, in order."""

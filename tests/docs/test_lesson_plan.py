@@ -81,6 +81,7 @@ def _document(page: Path) -> dict[str, Any]:
     return json.loads(block)  # type: ignore[no-any-return]
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.process
 def test_commands_of_the_lesson_plan_run(clone: Path) -> None:
@@ -97,6 +98,7 @@ def test_commands_of_the_lesson_plan_run(clone: Path) -> None:
         assert set(_document(page)) >= {"nodes", "ends", "classes"}, "this page is no game"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_class_is_not_handed_the_failing_schedule(tmp_path: Path) -> None:
     """Every page that the plan makes is made with `--play`, and has neither a schedule that fails nor a verdict."""

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.process
 _PAGE = "docs/tutorial/00-ten-minutes.md"
 
 
+@pytest.mark.seldom
 def test_ten_minutes_give_what_they_say(root: Path, tmp_path: Path) -> None:
     """An update is lost by hand and by tools, is seen, and is repaired; then the same with the runtime."""
     text = (root / _PAGE).read_text(encoding="utf-8")

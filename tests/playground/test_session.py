@@ -96,6 +96,7 @@ def test_second_text_is_told_with_its_own_lines() -> None:
     assert _answer(session, kind="repairs", source=source)["repairs"][0]["verdict"] == "pass"
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [("two forks", {"Atomic", "LockOrder"}), ("stolen_wakeup", {"Before", "Again"}), ("cleanup", {"Shielded"})],

@@ -139,6 +139,7 @@ def _found_in_100(holds: Callable[..., None]) -> bool:
     return False
 
 
+@pytest.mark.seldom
 def test_root_claim_that_admits_state_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a call that claims everything read the state that its lane had started with."""
     assert not _found_in_100(_ends_as_serial)

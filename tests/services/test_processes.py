@@ -103,6 +103,7 @@ def test_command_dies_with_the_process_that_ran_it(root: Path, left: Left) -> No
         os.sched_yield()
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_thousand_calls_leave_nothing(

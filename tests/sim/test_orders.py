@@ -226,6 +226,7 @@ ACTORS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @settings(max_examples=2_000 if FULL else 8, suppress_health_check=[HealthCheck.filter_too_much])
 @given(spec=_SPECS, declared=st.booleans(), actors=st.sampled_from(ACTORS))

@@ -77,6 +77,7 @@ def test_right_object_passes(machine: type[testing.ParallelMachine]) -> None:
     testing.run_parallel(machine, _settings(1_000 if FULL else 8))
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("machine", [_LosingBuffer, _RacingCounter, _TwiceCache])
 def test_planted_bug_is_found_within_a_hundred_examples(machine: type[testing.ParallelMachine]) -> None:
     """The text has the history and a program that shows the failure again."""

@@ -23,6 +23,7 @@ def _drawn_with(outcome: Outcome, how: settings) -> Mix:
     )
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("outcome", Outcome)
 def test_mixes_reach_every_outcome(outcome: Outcome) -> None:
     """Each of the eight outcomes is drawn."""

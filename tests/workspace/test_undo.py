@@ -200,6 +200,7 @@ LATE = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", LATE)
 def test_no_directory_of_the_batch_stays_in_any_schedule(name: str) -> None:
     """Whichever call came first and made it."""

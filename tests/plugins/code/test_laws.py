@@ -144,6 +144,7 @@ def test_laws_hold_for_edits_and_questions(mix: CodeMix, schedule: list[int]) ->
     judge(mix, schedule)
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=MIXES, schedule=schedules(max_size=60), cancel_at=st.integers(0, 40))
 def test_a_cancel_leaves_an_index_that_answers(mix: CodeMix, schedule: list[int], cancel_at: int) -> None:
@@ -208,6 +209,7 @@ def held_against(oracle: dict[str, Any], execution: sim.Execution) -> None:
     ]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("background", [False, True])
 def test_answers_between_edits_are_those_of_the_oracle(background):
     """Each question sees exactly the edits before it, in every schedule tried."""
@@ -235,11 +237,13 @@ def require_another_answer(report: sim.Report) -> None:
     assert {one["error"].partition(":")[0] for one in answers if one["outcome"] != "ok"} <= {"FileProblem"}
 
 
+@pytest.mark.seldom
 def test_mutant_a_question_without_claims_is_caught():
     """Law 7: it sees edits in the order in which they complete."""
     require_another_answer(same_in_all(MIXED, without_claims))
 
 
+@pytest.mark.seldom
 def test_mutant_an_answer_from_what_a_build_happens_to_know_is_caught(monkeypatch):
     """Law 7: a question that does not look at the files again, and a build in the background that claims nothing."""
 
@@ -263,6 +267,7 @@ def run_of(calls: list[tuple[str, dict[str, Any]]], workspace: Workspace, code: 
     return [(result.outcome, result.content, result.error) for result in execution.value.results]
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(changes=st.lists(st.sampled_from(CHANGES), max_size=8), asked=st.lists(st.integers(0, 7), max_size=3))
 def test_answers_equal_those_of_a_fresh_build(changes: list[tuple[str, dict[str, Any]]], asked: list[int]) -> None:

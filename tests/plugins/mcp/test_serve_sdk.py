@@ -92,6 +92,7 @@ async def session_over_http(address: str, authorization: str) -> AsyncIterator[A
         yield session
 
 
+@pytest.mark.seldom
 @pytest.mark.filterwarnings("ignore:.*async_generator.*:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:.*garbage collected before:ResourceWarning")
 def test_two_servers_on_one_directory_refuse_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,6 +213,7 @@ def test_cancel_at_any_step_is_truthful_and_the_session_goes_on() -> None:
     assert list(report.outcomes) == [((Outcome.OK, Outcome.INTERRUPTED), "4", "yes", 1)]
 
 
+@pytest.mark.seldom
 def test_crash_of_a_record_ends_alike_under_every_schedule() -> None:
     """A read that runs on a server which dies is sent again and answered, whoever is first."""
 

@@ -87,6 +87,7 @@ def test_what_is_told_is_what_the_probe_reports(mix: Mix, schedule: list[int]) -
     assert told_as_reported(keeper.told) == reported(execution.trace)
 
 
+@pytest.mark.seldom
 @PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_spans_are_well_formed(mix: Mix, schedule: list[int]) -> None:
@@ -128,6 +129,7 @@ _SMALL = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", list(_SMALL))
 def test_exploration_is_the_same_exploration(name: str) -> None:
     """DPOR, which swaps steps by what they touch, finds the same executions whether or not they are observed."""
@@ -250,6 +252,7 @@ class Raising:
         raise ValueError("the observer is broken")
 
 
+@pytest.mark.seldom
 @PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_observer_that_raises_changes_nothing(mix: Mix, schedule: list[int]) -> None:
