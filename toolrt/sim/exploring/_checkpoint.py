@@ -28,8 +28,8 @@ from toolrt.sim.strategies._strategy import Shared
 from toolrt.sim.strategies._tree import _PrefixSearch
 from toolrt.sim.strategies.dpor._continuation import RandomContinuation
 from toolrt.sim.strategies.dpor._current import CurrentExecution
-from toolrt.sim.strategies.dpor._dpor import BranchPoint, DPORSearch
 from toolrt.sim.strategies.dpor._node import Move, Node, Prefix
+from toolrt.sim.strategies.dpor._search import BranchPoint, DPORSearch
 from toolrt.sim.strategies.dpor._spread import SpreadSearch
 from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
 from toolrt.sim.strategies.dpor._tree import ExecutionTree

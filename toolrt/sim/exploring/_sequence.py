@@ -23,7 +23,7 @@ from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.exploring._tally import FAILURES_KEPT, outcome_key
 from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Redundant, Search, Shared
-from toolrt.sim.strategies.dpor._dpor import DPORSearch
+from toolrt.sim.strategies.dpor._search import DPORSearch
 
 __all__ = ["exploration"]
 

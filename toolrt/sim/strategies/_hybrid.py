@@ -27,7 +27,7 @@ from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._simplify import shrink
 from toolrt.sim.strategies._strategy import Search, check_executions, check_seed
 from toolrt.sim.strategies.dpor._continuation import NearContinuation
-from toolrt.sim.strategies.dpor._dpor import DPORSearch
+from toolrt.sim.strategies.dpor._search import DPORSearch
 from toolrt.sim.strategies.dpor._spread import SpreadSearch
 
 __all__ = ["Hybrid"]

@@ -28,8 +28,8 @@ Differences from the paper.
    it.  Time that advances only because the idle-only task was not chosen depends on all other steps.  If a task could
    have run later, the clock could have moved before it, so that is tried.
 
-Files.  `_dpor`: the strategy, its claims and its parts.  `_tree`: what is left to run.  `_current`: the current
-execution with happens-before and races.  `_node`: one step of it.  `_plan`: what reverses a race.  `_steps`:
-footprints.  `_witness`: steps that withhold.  `_samples`: other orders that test the reduction.
-`_unordered`: the pairs that they turn.  `_reachable`: what is compared.
+Files.  `_dpor`: the strategy.  `_search`: its claims and its parts; `_spread`: several parts in turn.  `_tree`: what is
+left to run.  `_current`: the current execution with happens-before and races.  `_node`: one step of it.  `_plan`: what
+reverses a race.  `_steps`: footprints.  `_witness`: steps that withhold.  `_samples`: other orders that test the
+reduction.  `_unordered`: the pairs that they turn.  `_reachable`: what is compared.
 """

@@ -5,7 +5,7 @@ branches at the first places are begun early, and a search that its budget ends 
 sleeps on what was begun before it, so a trace is still run once: when all are run, there are as many executions as
 traces.
 
-Limits.  No part plans ahead (`_dpor`, in parts), so there are more executions that turn out to repeat a trace; they
+Limits.  No part plans ahead (`_search`, in parts), so there are more executions that turn out to repeat a trace; they
 are ended there and not counted.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.strategies.dpor._continuation import RandomContinuation
-from toolrt.sim.strategies.dpor._dpor import DPORSearch
+from toolrt.sim.strategies.dpor._search import DPORSearch
 
 __all__ = ["SpreadSearch"]
 
