@@ -18,8 +18,6 @@ from toolrt._plain import counted
 from toolrt.conformance._laws import PROMPT, BlackBoxLaw, raised
 from toolrt.conformance._plan import Answer, Happened, SampleCall, Tried, note_of
 
-__all__ = ["CAPABILITIES"]
-
 #: Virtual seconds after its tool's return within which an answer has to be durable.
 _DURABLE = 0.5
 

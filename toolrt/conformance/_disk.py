@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["ExecutorDisk", "Killed"]
-
 
 class Killed(BaseException):
     """The process is dead; what still runs of it is only unwound."""

@@ -33,8 +33,6 @@ from toolrt.conformance._plan import (
 )
 from toolrt.errors import InputRefused
 
-__all__ = ["Conformance", "LawReport", "conformance", "load_adapter", "tried"]
-
 #: How an executor is called.
 Execute = Callable[[list[Any], list[Any]], Awaitable[Iterable[tuple[str, Any, bool]]]]
 

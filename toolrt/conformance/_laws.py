@@ -14,8 +14,6 @@ from toolrt._plain import counted
 from toolrt.conformance._loop import Stuck
 from toolrt.conformance._plan import Tried
 
-__all__ = ["LAWS", "PROMPT", "BlackBoxLaw", "raised"]
-
 #: Virtual seconds that an executor may add to the sum of what its calls take.
 _SLACK = 60.0
 

@@ -23,8 +23,6 @@ from typing import Any
 
 from toolrt.conformance._threads import unknown, works
 
-__all__ = ["Stuck", "VirtualLoop"]
-
 #: The distance of two timers of one instant, in virtual seconds; instants of a plan are whole seconds apart.
 _APART = 1e-6
 

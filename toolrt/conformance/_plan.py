@@ -19,20 +19,6 @@ import attrs
 from toolrt.conformance._disk import ExecutorDisk
 from toolrt.model import ToolCall
 
-__all__ = [
-    "Answer",
-    "ExecutorTool",
-    "Happened",
-    "Kind",
-    "SampleBatch",
-    "SampleBounds",
-    "SampleCall",
-    "Serial",
-    "ToolBroke",
-    "Tried",
-    "serial_run",
-]
-
 Kind = Literal["read_file", "append_file", "append_then_fail", "search", "shell", "fail"]
 
 #: What each tool is, as a model would read it.

@@ -18,8 +18,6 @@ import threading
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["unknown", "works"]
-
 
 def _code(function: Any) -> CodeType | None:
     return getattr(function, "__code__", None)

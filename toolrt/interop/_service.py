@@ -21,8 +21,6 @@ from toolrt.errors import InternalError
 from toolrt.interop._turns import SharedHost, TableTurns
 from toolrt.model import BatchOutcome
 
-__all__ = ["Service", "ServiceCall"]
-
 
 @attrs.define(eq=False)
 class ServiceCall:

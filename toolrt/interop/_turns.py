@@ -21,8 +21,6 @@ import attrs
 
 from toolrt.order import ClaimTable
 
-__all__ = ["SharedHost", "TableTurns", "Turn"]
-
 
 @attrs.define(eq=False)
 class SharedHost:

@@ -14,11 +14,12 @@ small broken variants of the runtime, at least one for each law, which that law 
 """
 
 from toolrt.invariants import script
-from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
+from toolrt.invariants._exhaustive import KINDS, Exhausted, all_batches, exhaust, exhaust_each
 from toolrt.invariants._matrix import FalseAlarm, MutantRow, Table, table
 from toolrt.invariants.mixes._executed_by import Executor, executed_by
 from toolrt.invariants.mixes._mix import Mix, MixCheck, MixEnding, simulate
 from toolrt.invariants.mixes._rerun import Rerun, rerun
+from toolrt.invariants.mixes._sittings import BatchProgress
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.predicates._check import LAWS, check, require, verdicts

@@ -32,8 +32,6 @@ from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Fail, Rea
 from toolrt.order import LanePolicy, SlotPolicy, gives_up, policy_name
 from toolrt.sim.exploring._executors import JobsArgument
 
-__all__ = ["DIMENSIONS", "KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each", "left_out"]
-
 #: The kinds of call that batches are made of.
 KINDS: Mapping[str, Scripted] = {
     "reads a cell": Scripted([ReadCell("a")]),

@@ -19,8 +19,6 @@ from toolrt.invariants.predicates._equality import trace_digest
 from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.workloads import WORKLOADS
 
-__all__ = ["FalseAlarm", "MutantRow", "Table", "table"]
-
 #: The laws that may always see what another one sees: they look at the end of everything.
 _OF_THE_END = ("same_as_oracle", "same_as_serial")
 

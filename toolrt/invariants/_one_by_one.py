@@ -13,8 +13,6 @@ from toolrt.model import NO_SERVICES, SILENT, Arguments, Claim, Event, Registry,
 from toolrt.model._claim import agree, two_capacities_text
 from toolrt.model._watched_state import bare_state
 
-__all__ = ["OneByOneContext", "Said", "called", "disagreement"]
-
 #: How many places resources have, each by the claim that said so and the call that made it.
 Said = dict[tuple[Any, ...], tuple[Claim, str]]
 

@@ -14,8 +14,6 @@ from typing import Any
 from toolrt.sim.exploring._executors import JobsArgument, workers_of
 from toolrt.sim.exploring._workers import BenchMaker
 
-__all__ = ["shared_out"]
-
 # Wall seconds between two looks at the workers, and that they have to answer once it is over.
 _LOOK, _LAST_WORDS = 0.1, 10.0
 

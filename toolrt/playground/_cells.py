@@ -31,8 +31,6 @@ from toolrt import view
 from toolrt.teaching import lab
 from toolrt.trace import stable_text
 
-__all__ = ["Cells", "ShownTable"]
-
 Answer = dict[str, Any]
 
 

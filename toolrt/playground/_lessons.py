@@ -16,8 +16,6 @@ import attrs
 
 from toolrt.errors import MissingExtra
 
-__all__ = ["NOTEBOOKS", "Lesson", "lessons"]
-
 #: Where notebooks are: in this room, where a wheel was installed; else beside the package, in a checkout.
 _INSTALLED = Path(__file__).with_name("notebooks")
 NOTEBOOKS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[2] / "notebooks"

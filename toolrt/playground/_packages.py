@@ -14,8 +14,6 @@ from pathlib import Path
 
 from toolrt.errors import MisuseError
 
-__all__ = ["PAGE", "node", "node_modules"]
-
 #: What the site is made of, as it is in this package.
 PAGE = Path(__file__).with_name("page")
 

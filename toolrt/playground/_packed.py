@@ -12,8 +12,6 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["archive"]
-
 #: Trio, and what it imports.
 _OTHERS = ("attr", "attrs", "idna", "outcome", "sniffio", "sortedcontainers", "trio")
 

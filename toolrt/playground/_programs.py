@@ -19,8 +19,6 @@ import attrs
 from toolrt.teaching.litmus import THEMES, Litmus
 from toolrt.teaching.litmus._litmus import outcome_of
 
-__all__ = ["StartingPoint", "starting_points"]
-
 
 @attrs.frozen
 class StartingPoint:

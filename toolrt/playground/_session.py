@@ -43,8 +43,6 @@ from toolrt.teaching.play import Game
 from toolrt.teaching.play._tree import PlayedTree
 from toolrt.trace import stable_text
 
-__all__ = ["PlaygroundSession"]
-
 Tell = Callable[[str], object]
 Answer = dict[str, Any]
 

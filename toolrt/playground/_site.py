@@ -31,8 +31,6 @@ from toolrt.playground._programs import starting_points
 from toolrt.teaching.litmus import LITMUS
 from toolrt.teaching.play import Game
 
-__all__ = ["PlaygroundSite", "write_playground"]
-
 _PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 _COPIED = ("page.css", "page.js", "link.js", "worker.js", "workers.js", "lesson.js", "progress.js", "class.js")
 

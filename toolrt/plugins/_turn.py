@@ -29,8 +29,6 @@ from toolrt.interop import Format, read_response, render_results, render_tools
 from toolrt.model import Registry, State, Tool, ToolCall
 from toolrt.runtime import Batch, Runtime
 
-__all__ = ["ModelTurn", "SpokenCall", "as_json", "declared", "kind_of", "run_turn"]
-
 T = TypeVar("T", bound="ModelTurn")
 
 

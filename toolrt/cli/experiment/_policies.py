@@ -14,8 +14,6 @@ from typing import Any
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.order import LANE_POLICIES, LanePolicy, SlotPolicy, checked_lanes, checked_slots
 
-__all__ = ["lanes_named", "own", "slots_named"]
-
 
 def lanes_named(name: str, option: str = "--lanes") -> LanePolicy:
     """The lane policy of this `name`, of toolrt or MODULE:NAME.

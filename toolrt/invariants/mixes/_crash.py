@@ -18,8 +18,6 @@ import trio
 from toolrt import probe
 from toolrt.invariants.predicates._story import CRASHED, STARTED
 
-__all__ = ["Crash", "until_crash"]
-
 T = TypeVar("T")
 S = TypeVar("S")
 

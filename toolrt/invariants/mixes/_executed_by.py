@@ -29,8 +29,6 @@ from toolrt.invariants.mixes._world import World
 from toolrt.model import BatchOutcome, Modifier, Outcome, Registry, State, ToolCall
 from toolrt.order import by_safety, partition
 
-__all__ = ["Executor", "executed_by"]
-
 _BATCH = "mix"
 
 _Handler = Callable[[Mapping[str, Any], State, Callable[[Any], None]], Awaitable[tuple[Any, list[Modifier]]]]

@@ -43,9 +43,6 @@ from toolrt.order import (
 from toolrt.runtime import Batch, Runtime
 from toolrt.store import Journal, MemoryRecords
 
-__all__ = ["Mix", "MixCheck", "MixEnding", "judged", "simulate"]
-
-
 #: The batch's id, in the runtime and in the oracle: texts name it.
 _BATCH = "mix"
 
@@ -85,9 +82,7 @@ def _are_texts(value: object) -> bool:
 
 def _are_numbers(value: object) -> bool:
     """Say whether it is a sequence of whole numbers, 0 or more."""
-    return isinstance(value, Sequence) and all(
-        isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in value
-    )
+    return isinstance(value, Sequence) and all(map(_is_place, value))
 
 
 def _must_be(expected: str, fits: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
@@ -129,6 +124,9 @@ def _disagree(calls: Iterable[Scripted]) -> bool:
 
 _IS_A_COUNT_OR_NONE = _must_be(
     "a number of calls, 1 or more, or None", lambda value: value is None or _is_a_count(value)
+)
+_ARE_SECONDS_OR_NONE = _must_be(
+    "virtual seconds, 0 or more, or None", lambda value: value is None or _are_seconds(value)
 )
 
 
@@ -173,10 +171,7 @@ class Mix(Brief):
     #: How many calls run at once, 1 or more; None is no limit.
     limit: int | None = attrs.field(
         default=10,
-        validator=_must_be(
-            "a number of calls, 1 or more, or None",
-            lambda value: value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1),
-        ),
+        validator=_IS_A_COUNT_OR_NONE,
     )
     #: Virtual seconds before each call is submitted, from the one before; shorter than `calls` means 0 for the rest.
     delays: tuple[float, ...] = attrs.field(
@@ -187,7 +182,7 @@ class Mix(Brief):
     #: Virtual seconds after which the batch is cancelled, or None.
     cancel_after: float | None = attrs.field(
         default=None,
-        validator=_must_be("virtual seconds, 0 or more, or None", lambda value: value is None or _are_seconds(value)),
+        validator=_ARE_SECONDS_OR_NONE,
     )
     #: Whether it is cancelled by an enclosing scope; else by `Batch.cancel`.
     cancel_outside: bool = False
@@ -230,7 +225,7 @@ class Mix(Brief):
     #: and has no journal.
     crash_after: float | None = attrs.field(
         default=None,
-        validator=_must_be("virtual seconds, 0 or more, or None", lambda value: value is None or _are_seconds(value)),
+        validator=_ARE_SECONDS_OR_NONE,
     )
 
     def __attrs_post_init__(self) -> None:
@@ -297,7 +292,7 @@ class Mix(Brief):
             DefinitionRefused: there is no such call, or no such field.
         """
         most = len(self.calls) if call is not None else len(self.calls) - 1
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index <= most:
+        if not (_is_place(index) and index <= most):
             raise DefinitionRefused("with_call(index)", f"the place of a call, 0 to {most}", index)
         call = self.calls[index] if call is None else call
         fields = [field.name for field in attrs.fields(Scripted)]
@@ -313,7 +308,7 @@ class Mix(Brief):
         Raises:
             DefinitionRefused: there is no such call.
         """
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(self.calls):
+        if not (_is_place(index) and index < len(self.calls)):
             raise DefinitionRefused("without_call(index)", f"the place of a call, 0 to {len(self.calls) - 1}", index)
         calls = (*self.calls[:index], *self.calls[index + 1 :])
         after, cut = self.cancel_after, self.cancel_call

@@ -16,8 +16,6 @@ from toolrt.invariants.predicates._check import check
 from toolrt.invariants.predicates._law import Violation
 from toolrt.trace import stable_text
 
-__all__ = ["Rerun", "rerun"]
-
 _STEP_LIMIT = 20_000
 
 

@@ -34,8 +34,6 @@ from toolrt.sim.exploring._estimate import duration
 from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 
-__all__ = ["BatchProgress", "ShownBatch", "search_all"]
-
 # Another one for each change of what is kept.
 _VERSION = 1
 

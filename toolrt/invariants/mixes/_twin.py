@@ -14,8 +14,6 @@ from toolrt.model import Tool
 if TYPE_CHECKING:
     from toolrt.workspace import Planted
 
-__all__ = ["TwinDisk", "usual_content"]
-
 
 def usual_content() -> Mapping[str, Planted]:
     """What the twin of a mix holds that names nothing else: files, one of them by two names, and links."""

@@ -66,8 +66,6 @@ from toolrt.runtime import ToolContext
 if TYPE_CHECKING:
     from toolrt.runtime import ApprovalRequest
 
-__all__ = ["ScriptedFailure", "World"]
-
 
 _A_BATCH = LeaveOpen("batch")
 

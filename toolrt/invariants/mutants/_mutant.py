@@ -11,9 +11,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.mixes._mix import Mix
 
-__all__ = ["Break", "Function", "Mutant", "MutantList", "instead", "patched", "together"]
-
-
 Function = Callable[..., Any]
 
 #: Gives a context manager; inside it the runtime is broken.

@@ -12,8 +12,6 @@ from toolrt.model import Outcome
 from toolrt.order import CallRecord
 from toolrt.runtime._journal import BatchJournal
 
-__all__ = ["CRASHES"]
-
 _CAUGHT = Mix([Scripted([AddCell("a", "x"), Sleep(1)])], crash_after=0.5)
 
 _RETURNED = Mix([Scripted([AddCell("a", "x")]), Scripted([Sleep(1)], says="safe")], crash_after=0.5)

@@ -33,9 +33,6 @@ from toolrt.runtime._context import ToolContext
 from toolrt.runtime._reader import Cursor, Reader
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["ORDER"]
-
-
 _TWO_SPEEDS = Mix(
     [
         Scripted([Sleep(2), ChangeState("x", "a")], says="safe"),

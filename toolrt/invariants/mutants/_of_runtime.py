@@ -30,9 +30,6 @@ from toolrt.runtime import _execution
 from toolrt.runtime._reader import Cursor, Reader
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["RUNTIME"]
-
-
 _TALKING = Mix(
     [Scripted([Say("a", 3), Sleep(1), Say("b", 2), Pause()], says="safe"), Scripted([Say("c")], says="safe")]
 )

@@ -12,9 +12,6 @@ from toolrt.order._admission import Admission
 from toolrt.runtime import _questions
 from toolrt.runtime._questions import ToolQuestions
 
-__all__ = ["STATE"]
-
-
 _declared = MutantList()
 
 

@@ -14,9 +14,6 @@ from toolrt.order import ClaimTable, LentSlot, Slots
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["SUB_BATCHES"]
-
-
 _TWO = SubBatch([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")])
 
 

@@ -16,8 +16,6 @@ from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, Bre
 from toolrt.model import Outcome
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["answered_once", "modifiers_in_call_order", "results_in_call_order"]
-
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 

@@ -18,8 +18,6 @@ from toolrt.invariants.predicates._serial import no_write_lost, same_as_serial
 from toolrt.invariants.predicates._waiting import no_needless_wait
 from toolrt.trace import Trace
 
-__all__ = ["LAWS", "check", "found_by_law", "require", "verdicts"]
-
 #: The seventeen laws of the design, by name and in their order.
 LAWS: Mapping[str, Law] = MappingProxyType(
     {

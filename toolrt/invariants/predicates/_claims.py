@@ -20,8 +20,6 @@ from toolrt.invariants.predicates._law import told
 from toolrt.invariants.predicates._story import Breach, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["claims_hold"]
-
 
 @told(17, "claims_hold", "A ticket covers what its call touches when it runs.")
 def claims_hold(story: TraceStory, trace: Trace) -> Iterator[Breach]:

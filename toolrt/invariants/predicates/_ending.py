@@ -14,8 +14,6 @@ from toolrt.invariants.predicates._serial import ran_inside
 from toolrt.invariants.predicates._story import Breach, TraceStory
 from toolrt.trace import Trace
 
-__all__ = ["batch_ends", "nothing_left"]
-
 
 @told(12, "nothing_left", "Nothing is left behind.")
 def nothing_left(story: TraceStory, trace: Trace) -> Iterator[Breach]:

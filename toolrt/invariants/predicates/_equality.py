@@ -18,8 +18,6 @@ from toolrt.invariants.predicates._law import told
 from toolrt.invariants.predicates._story import BatchStory, Breach, TraceStory
 from toolrt.trace import Trace, TraceEvent, plain
 
-__all__ = ["compared_results", "same_as_oracle", "same_schedule_same_trace", "trace_digest"]
-
 #: How a call ended that neither a cancel nor the clock cut short.
 _FINISHED = ("ok", "error", "denied", "invalid")
 

@@ -25,8 +25,6 @@ from toolrt.invariants.predicates._law import told
 from toolrt.invariants.predicates._story import NEVER, RETURNS, SHIELD, BatchStory, Breach, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["RETURNS", "SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
-
 #: A failure of these kinds stops the batch, if the call's tool says so.
 _STOPPING = ("error", "invalid", "denied", "timed_out")
 

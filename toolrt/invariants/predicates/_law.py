@@ -16,8 +16,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.invariants.predicates._story import Breach, TraceStory, story_of
 from toolrt.trace import Trace
 
-__all__ = ["Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
-
 
 class LawVerdict(enum.StrEnum):
     """What a law says of one trace."""

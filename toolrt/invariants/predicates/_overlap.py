@@ -18,8 +18,6 @@ from toolrt.invariants.predicates._story import CRASHED, NEVER, BatchStory, Brea
 from toolrt.invariants.serial import conflict
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["exclusive_alone", "same_file_in_call_order"]
-
 
 def _seq(event: TraceEvent) -> int:
     return event.seq

@@ -15,8 +15,6 @@ from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallS
 from toolrt.order import PROGRESS_BOUND
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["progress_at_once"]
-
 
 @told(8, "progress_at_once", "Progress flows at once and never blocks.")
 def progress_at_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:

@@ -30,8 +30,6 @@ from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import STATE_KEY
 from toolrt.trace import Trace, TraceEvent, plain
 
-__all__ = ["has_serial", "no_write_lost", "ran_inside", "same_as_serial"]
-
 #: A part of the state, as events have it: its kind and its name.
 _Part = tuple[str, str]
 

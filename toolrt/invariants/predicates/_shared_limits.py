@@ -14,8 +14,6 @@ from collections.abc import Iterator
 
 from toolrt.invariants.predicates._story import NEVER, Breach, CallStory, TraceStory
 
-__all__ = ["SharedLimits"]
-
 #: Names one limit: that of the object, and the tools.
 _Limit = tuple[str, tuple[str, ...]]
 

@@ -55,20 +55,6 @@ from toolrt.events import (
 from toolrt.model import EVERYTHING, Claim, Mode, Rate
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = [
-    "CRASHED",
-    "NEVER",
-    "RETURNS",
-    "SHIELD",
-    "STARTED",
-    "BatchStory",
-    "Breach",
-    "CallStory",
-    "LaneStory",
-    "TraceStory",
-    "story_of",
-]
-
 #: Later than every event of a trace.
 NEVER = 1 << 62
 

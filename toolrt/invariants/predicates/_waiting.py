@@ -26,8 +26,6 @@ from toolrt.invariants.predicates._story import NEVER, BatchStory, Breach, CallS
 from toolrt.model import EVERYTHING, WRITE, Claim
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["no_needless_wait"]
-
 
 @told(6, "no_needless_wait", "Calls that do not conflict never wait for each other.")
 def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:

@@ -21,8 +21,6 @@ from typing import Any
 import attrs
 from langgraph.types import Interrupt
 
-__all__ = ["Ledger"]
-
 # LangGraph's names of what it hands to a task (langgraph._internal._constants).
 _SCRATCHPAD = "__pregel_scratchpad"
 _SEND = "__pregel_send"

@@ -44,8 +44,6 @@ from toolrt.plugins.langgraph._tools import batched_tool, is_sync, message_of
 from toolrt.runtime import Runtime, ToolContext
 from toolrt.store._kept import KeptBatch
 
-__all__ = ["OrderedToolNode"]
-
 #: What a journal keeps of a call that is to run once more: one that waits for the answer to an interrupt of its own or
 #: of an earlier call, and one that raised.
 _HELD, _RAISED = "toolrt: an interrupt has no answer yet", "toolrt: the tool raised"

@@ -26,8 +26,6 @@ from toolrt.model import tool as runtime_tool
 from toolrt.model._content import Part, in_base64
 from toolrt.runtime import Runtime, ToolContext
 
-__all__ = ["batched_tool", "is_sync", "message_of", "tool_from_langchain"]
-
 
 def is_sync(tool: BaseTool) -> bool:
     """Whether LangChain runs it in a thread, also where it is awaited."""

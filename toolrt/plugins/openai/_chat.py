@@ -24,8 +24,6 @@ from toolrt.model import Registry, State, Tool
 from toolrt.plugins._turn import ModelTurn, SpokenCall, as_json, declared, kind_of, run_turn
 from toolrt.runtime import Batch, Runtime
 
-__all__ = ["ChatTurn", "chat_tools", "run_chat"]
-
 
 @attrs.define(eq=False)
 class _ChatCall:

@@ -20,8 +20,6 @@ from toolrt.model import Registry, State, Tool
 from toolrt.plugins._turn import ModelTurn, SpokenCall, as_json, declared, kind_of, run_turn
 from toolrt.runtime import Batch, Runtime
 
-__all__ = ["ResponsesTurn", "run", "tools"]
-
 _ADDED = "response.output_item.added"
 _DONE = "response.output_item.done"
 _ARGUMENTS = "response.function_call_arguments.done"

@@ -20,8 +20,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.plugins.otel._measures import UNKNOWN_TOOL
 
-__all__ = ["SlowCall", "SlowCalls"]
-
 _LOGGER = logging.getLogger("toolrt")
 
 

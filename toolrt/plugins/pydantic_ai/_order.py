@@ -39,8 +39,6 @@ from toolrt.model import Registry, Tool
 from toolrt.plugins._promised import Inside
 from toolrt.plugins.pydantic_ai._tools import RuntimeToolset, claims_of
 
-__all__ = ["around", "made"]
-
 #: The names of tools whose calls end the run, to be approved or run elsewhere.
 _DEFERRED: weakref.WeakKeyDictionary[CallOrder, set[str]] = weakref.WeakKeyDictionary()
 

@@ -33,8 +33,6 @@ from toolrt.model._content import parts_of
 from toolrt.plugins._promised import Inside
 from toolrt.runtime import Runtime, ToolContext
 
-__all__ = ["RuntimeToolset", "claims_of", "tool_from_pydantic_ai"]
-
 
 def tool_from_pydantic_ai(tool: AgentTool[Any], deps: Any = None, **promises: Any) -> Tool:
     """See `toolrt.Tool.from_pydantic_ai`."""
