@@ -17,22 +17,10 @@ And it teaches: each program shows one way in which timing decides something, or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from toolrt.teaching.litmus._cancelling import CANCELLING
-from toolrt.teaching.litmus._cells import CELLS
-from toolrt.teaching.litmus._channels import CHANNELS
-from toolrt.teaching.litmus._histories import HISTORIES, SlotModel, TicketModel
-from toolrt.teaching.litmus._laws import LAWS
+from toolrt.teaching.litmus._catalogue import LITMUS, THEMES
+from toolrt.teaching.litmus._histories import SlotModel, TicketModel
 from toolrt.teaching.litmus._litmus import Count, Litmus
-from toolrt.teaching.litmus._locks import LOCKS
-from toolrt.teaching.litmus._moments import MOMENTS
-from toolrt.teaching.litmus._outside import OUTSIDE
-from toolrt.teaching.litmus._plain import ORDERS, PLAIN
-from toolrt.teaching.litmus._spaces import SPACES
 from toolrt.teaching.litmus._verify import MOST, Verified, in_order, method_of, verify
-from toolrt.teaching.litmus._waiting import WAITING
 
 __all__ = [
     "LITMUS",
@@ -47,26 +35,3 @@ __all__ = [
     "method_of",
     "verify",
 ]
-
-#: The programs by theme.
-THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
-    {
-        "shared memory": CELLS,
-        "plain Python": PLAIN,
-        "locks": LOCKS,
-        "waiting": WAITING,
-        "channels and nurseries": CHANNELS,
-        "cancellation": CANCELLING,
-        "orders": ORDERS,
-        "moments": MOMENTS,
-        "threads and sockets": OUTSIDE,
-        "histories": HISTORIES,
-        "many schedules": SPACES,
-        "the laws": LAWS,
-    }
-)
-
-#: The programs by name.
-LITMUS: Mapping[str, Litmus] = MappingProxyType(
-    {litmus.name: litmus for programs in THEMES.values() for litmus in programs}
-)

@@ -24,6 +24,7 @@ from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants._shared_out import shared_out
 from toolrt.sim.exploring._executors import JobsArgument
+from toolrt.teaching.litmus._catalogue import LITMUS
 from toolrt.teaching.litmus._litmus import Count, Litmus
 
 #: A program with more schedules than this is not run under every one of them, unless asked for.
@@ -166,8 +167,6 @@ class _Verifier:
         self._most = most
 
     def do(self, order: str) -> tuple[Any, ...]:
-        from toolrt.teaching.litmus import LITMUS
-
         one = verify(LITMUS[order], self._most)
         return one.method, one.executions, one.seen, one.classes, one.problems, one.claim, None
 
