@@ -403,6 +403,10 @@ class ReplayDiverged(ToolrtError):
         )
 
 
+# The text of an error names so many tasks; its attribute `waiting` has all.
+_MOST_TASKS_TOLD = 100
+
+
 class SimulationStopped(ToolrtError):
     """A simulated program could not go on.
 
@@ -414,7 +418,9 @@ class SimulationStopped(ToolrtError):
     def __init__(self, text: str, step: int, waiting: Sequence[tuple[str, str]]) -> None:
         self.step = step
         self.waiting = tuple(waiting)
-        lines = [text, *(f"  {task} waits for {what}" for task, what in self.waiting)]
+        lines = [text, *(f"  {task} waits for {what}" for task, what in self.waiting[:_MOST_TASKS_TOLD])]
+        if (more := len(self.waiting) - _MOST_TASKS_TOLD) > 0:
+            lines.append(f"  and {more:,} more")
         super().__init__("\n".join(lines))
 
 
@@ -441,6 +447,7 @@ class StepLimit(SimulationStopped):
         others: None; or, when system tasks or callbacks went on and no task of the program did, the names of
             those system tasks.
         starved: the paths of the tasks that could have run in a quarter of the second half of the steps, and never did.
+        started: the line that has started the most of many tasks; "": there were not many.
     """
 
     def __init__(
@@ -451,8 +458,10 @@ class StepLimit(SimulationStopped):
         step: int | None = None,
         others: Sequence[str] | None = None,
         starved: Sequence[str] = (),
+        started: str = "",
     ) -> None:
         self.limit = limit
+        self.started = started
         self.starved = tuple(starved)
         self.time_stood_still = time_stood_still
         self.others = None if others is None else tuple(others)
@@ -466,6 +475,8 @@ class StepLimit(SimulationStopped):
             text += f"; {', '.join(starved)} never had a turn for long, so this may be no livelock"
         else:
             text += "; a livelock, unless the program needs more steps (raise step_limit)"
+        if started:
+            text += f"; most of its {len(waiting):,} tasks were started at {started}"
         super().__init__(text, limit if step is None else step, waiting)
 
 
@@ -481,6 +492,7 @@ class Livelock(StepLimit):
         limit: the step limit, which was not reached.
         others: None: system tasks and callbacks have no part in it.
         starved: empty: no task went without a turn.
+        started: "": it is not looked at.
     """
 
     def __init__(
@@ -493,6 +505,7 @@ class Livelock(StepLimit):
     ) -> None:
         self.limit = limit
         self.starved = ()
+        self.started = ""
         self.others = None
         self.time_stood_still = time_stood_still
         self.cycle = tuple(cycle)

@@ -17,6 +17,7 @@ import sys
 import time
 import unittest
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import nullcontext
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar, overload
 
@@ -25,7 +26,9 @@ import hypothesis
 import pytest
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused
+from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout, ReplayDiverged, ScheduleRefused
+from toolrt.sim.engine._host import bounded
+from toolrt.sim.exploring._progress import Budget
 from toolrt.sim.programs.tracking._sources import new_code
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
 from toolrt.testing._pages import kept
@@ -201,9 +204,9 @@ def explore(
     """
     __tracebackhide__ = True
     example = current_example()
-    if example is None:
-        return _explore(program, plan, saved, again, found, None)
-    with example.quiet():
+    limit = Budget(None, plan.seconds).last_second()
+    # A search may be followed by one without tracking, and a failure by its story.
+    with bounded(None if limit is None else 2 * limit), nullcontext() if example is None else example.quiet():
         return _explore(program, plan, saved, again, found, example)
 
 
@@ -400,19 +403,41 @@ def _fail(
     if example is not None and not example.is_final:
         # Hypothesis looks for a simpler workload: the schedule is made simpler once it has found that.
         raise _bare(failure.error) if failure.error is not None else Wrong("the check complained")
-    schedule = failure.minimal.short
-    saved.add(schedule)
-    command = again(schedule)
     failure.may_explore = False  # the search has ended with the failure: more would take longer than it did
-    repairs = _mended(program, plan, failure) if plan.repairs and example is None else []
-    story = failure.explain(plan.verbose, again=command, more=repairs, heads=1)
-    text = f"{report.verdict.name}: {report.claim}\n{story}{kept(failure, command)}"
-    error = _of_minimal(program, plan, failure, example)
+    try:
+        with bounded(Budget(None, plan.seconds).last_second()):
+            error, story = _told(program, plan, failure, saved, again, example)
+    except RealTimeout:
+        schedule = failure.schedule.short
+        saved.add(schedule)
+        found = failure.error or "\n".join(map(str, failure.violations))
+        error, story = failure.error, f"{found}\n{_NOT_SIMPLER}\n    {again(schedule)}"
+    text = f"{report.verdict.name}: {report.claim}\n{story}"
     if error is None:
         raise Wrong(text)
     error = _bare(error)
     error.add_note("\n" + text)
     raise error
+
+
+_NOT_SIMPLER = "To make its schedule simpler took longer than --explore-seconds allows.  Run it again as it was found:"
+
+
+def _told(
+    program: Program,
+    plan: ExplorationPlan,
+    failure: sim.Failure,
+    saved: SavedSchedules,
+    again: Callable[[str], str],
+    example: Example | None,
+) -> tuple[BaseException | None, str]:
+    """Give what the minimal schedule of a failure raises, and its story."""
+    schedule = failure.minimal.short
+    saved.add(schedule)
+    command = again(schedule)
+    repairs = _mended(program, plan, failure) if plan.repairs and example is None else []
+    story = failure.explain(plan.verbose, again=command, more=repairs, heads=1)
+    return _of_minimal(program, plan, failure, example), story + kept(failure, command)
 
 
 def _mended(program: Program, plan: ExplorationPlan, failure: sim.Failure) -> list[str]:

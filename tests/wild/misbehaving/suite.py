@@ -139,6 +139,27 @@ async def test_calls_itself() -> None:
             deeper()
 
 
+async def test_starts_tasks_without_end() -> None:
+    """Have each task start two more."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_starts_two, nursery)
+
+
+async def _starts_two(nursery: trio.Nursery) -> None:
+    nursery.start_soon(_starts_two, nursery)
+    nursery.start_soon(_starts_two, nursery)
+
+
+async def test_starts_tasks_without_end_as_they_end() -> None:
+    """Have each task start two more, also when it is cancelled, in a nursery of its own."""
+    try:
+        await trio.sleep(1)
+    finally:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(test_starts_tasks_without_end_as_they_end)
+            nursery.start_soon(test_starts_tasks_without_end_as_they_end)
+
+
 async def test_exits() -> None:
     """Leave the interpreter from a child."""
     async with trio.open_nursery() as nursery:

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from types import FrameType
 from typing import Any
 
 import attrs
@@ -26,6 +27,7 @@ from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._decided import FILES, PROCESSES, SOCKETS, Decided
+from toolrt.sim._trio_internals._forced_end import where_it_stands
 from toolrt.sim._trio_internals._mock_clock import install_mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import refusals
@@ -88,6 +90,10 @@ def controlled(
         current = seam()
         return current if current is not None and current.is_current() else None
 
+    def note_start(frame: FrameType) -> None:
+        if (current := mine()) is not None:
+            current.started[where_it_stands(frame)] += 1
+
     replacements = Replacements()
     replace = replacements.replace
 
@@ -125,7 +131,7 @@ def controlled(
         replace(_run.CancelStatus, "recalculate", recalculate_in_path_order(mine))
         replace(_run.Deadlines, "expire", expire_in_path_order(mine))
         if is_known():
-            replace(_run.Runner, "spawn_impl", slim_spawn())
+            replace(_run.Runner, "spawn_impl", slim_spawn(note_start))
             replace(_run.CancelScope, "_might_change_registered_deadline", slim_deadline())
             replace(_run, "cancel_shielded_checkpoint", slim_checkpoint())
         replace(_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine))

@@ -27,6 +27,9 @@ _run: Any = _core._run
 # A coroutine that answers GeneratorExit with another await this many times is given up.
 _CLOSE_ATTEMPTS = 20
 
+# Ending tasks may spawn others in so many rounds; in further ones Trio is out of their reach.
+_ROUNDS_IN_TRIO = 2
+
 
 class Leftovers:
     """What the executions of one Trio run leave in it.
@@ -75,22 +78,31 @@ class Leftovers:
 
     def kill_tasks(self) -> None:
         """End every task that was not there when the run began; nothing of them is left in the run queue."""
-        # An ending task may spawn others; one that never stops doing so is left behind.
-        for _ in range(_CLOSE_ATTEMPTS):
+        for number in range(_CLOSE_ATTEMPTS):
             tasks = self.tasks()
             if not tasks:
                 break
             for task in tasks:
-                self.kill(task)
+                self.kill(task, in_trio=number < _ROUNDS_IN_TRIO)
         alive = [task for task in self._runq if task in self._tasks]
         self._runq.clear()
         self._runq.extend(alive)
 
-    def kill(self, task: Task) -> None:
-        """End `task` whatever it says; afterwards this run is not fit for another execution."""
+    def kill(self, task: Task, in_trio: bool = True) -> None:
+        """End `task` whatever it says; afterwards this run is not fit for another execution.
+
+        Args:
+            task: the task.
+            in_trio: False: what it asks of Trio meanwhile fails, so it spawns nothing.
+        """
         private: Any = task
-        caller = getattr(self._context, "task", None)
-        self._context.task = task
+        inside = self._context.__dict__
+        before = inside.copy()
+        if in_trio:
+            inside["task"] = task
+        else:
+            inside.pop("task", None)
+            inside.pop("runner", None)
         private._abort_func = None
         try:
             for _ in range(_CLOSE_ATTEMPTS):
@@ -109,12 +121,31 @@ class Leftovers:
                     continue  # noqa: ASYNC104
                 break
         finally:
-            if caller is None:
-                del self._context.task
-            else:
-                self._context.task = caller
+            inside.clear()
+            inside.update(before)
+        for nursery in private._child_nurseries:
+            # It wakes no task that has ended.
+            nursery._parent_waiting_in_aexit = False
         if task in self._tasks:
-            self._runner.task_exited(task, outcome.Value(None))
+            try:
+                self._runner.task_exited(task, outcome.Value(None))
+            except Exception:
+                # A forced end has met Trio's own code as that changed what this task belongs to.
+                self._tasks.discard(task)
+                private._parent_nursery._children.discard(task)
+
+    def detach_scopes(self, nursery: trio.Nursery, harness: Task) -> None:
+        """Take the cancel scopes that killed tasks have left open out of `nursery`, in which `harness` is.
+
+        Trio would call itself once for each scope in another, as it closes the outermost.
+        """
+        private: Any = nursery
+        private_harness: Any = harness
+        outer = private._cancel_status
+        for status in [*outer.children]:
+            if status is not private_harness._cancel_status:
+                outer._children.discard(status)
+                status._parent = None
 
     def bury(self) -> None:
         """Close every coroutine of a run whose loop has failed: they will not be stepped again."""

@@ -40,8 +40,9 @@ def recalculate_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any]
     @wraps(real)
     def recalculate(status: Any) -> None:
         if status._tasks or status._children:
-            seam = mine()
-            if seam is not None:
+            is_cancelled = status._scope._cancel_called or status.parent_cancellation_is_visible_to_us
+            # Trio walks the tree only where this changes; each task that ends cancels its nursery again.
+            if is_cancelled != status.effectively_cancelled and (seam := mine()) is not None:
                 _sort_tree(status, seam.key_of)
         real(status)
 

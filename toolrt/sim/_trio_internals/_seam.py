@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
@@ -76,6 +77,8 @@ class Seam:
         self._caller = named.get("<TrioToken.run_sync_soon task>")
         # The first task of the execution that runs.
         self._root: Task | None = None
+        #: How many tasks each line of the program has started in this execution, since there were `MANY_TASKS`.
+        self.started: Counter[str] = Counter()
         #: What executions leave in it.
         self.leftovers = Leftovers(runner)
 
@@ -223,6 +226,7 @@ class Seam:
 
     def spawn_root(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> None:
         """Spawn the program's own task as `spawn` does."""
+        self.started.clear()
         self._root = self.spawn(root, nursery, name, like)
 
     def interrupt_instead(self, task: Task | None = None) -> None:

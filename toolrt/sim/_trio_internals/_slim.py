@@ -25,11 +25,14 @@ from typing import Any
 
 import trio
 
-__all__ = ["digest_of", "is_known", "slim_checkpoint", "slim_deadline", "slim_spawn"]
+__all__ = ["MANY_TASKS", "digest_of", "is_known", "slim_checkpoint", "slim_deadline", "slim_spawn"]
 
 _core: Any = trio._core
 _run: Any = _core._run
 _traps: Any = sys.modules["trio._core._traps"]
+
+#: A run with so many tasks notes which lines start more.
+MANY_TASKS = 1_000
 
 # The first 16 hex digits of the SHA-256 of what is written out here (see `digest_of`), and the versions that have it.
 _KNOWN = {"09f78d1fbf81ad4b": "0.35"}
@@ -60,8 +63,12 @@ def is_known() -> bool:
     return hashlib.sha256("".join(map(digest_of, parts)).encode()).hexdigest()[:16] in _KNOWN
 
 
-def slim_spawn() -> Callable[..., Any]:
-    """Make what stands in for ``Runner.spawn_impl``."""
+def slim_spawn(note_start: Callable[[Any], None]) -> Callable[..., Any]:
+    """Make what stands in for ``Runner.spawn_impl``.
+
+    Args:
+        note_start: is given the frame that starts a task where the run has `MANY_TASKS` or more.
+    """
     real = _run.Runner.spawn_impl
     make, task_class = type.__call__, _run.Task
 
@@ -105,6 +112,8 @@ def slim_spawn() -> Callable[..., Any]:
             ki_protected=False,
         )
         runner.tasks.add(task)
+        if len(runner.tasks) >= MANY_TASKS:
+            note_start(sys._getframe(1))
         nursery._children.add(task)
         task._activate_cancel_status(nursery._cancel_status)
         # The first send of a coroutine is of None.

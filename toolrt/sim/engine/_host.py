@@ -89,7 +89,11 @@ def bounded(seconds: float | None) -> Iterator[None]:
         if _current and (scheduler := _current[-1].scheduler) is not None:
             scheduler.force_end(error)
 
-    with watched(seconds, give_up):
+    def end_after_step(seconds: float) -> None:
+        if _current and (scheduler := _current[-1].scheduler) is not None:
+            scheduler.end_after_step(seconds)
+
+    with watched(seconds, give_up, end_after_step):
         yield
 
 

@@ -451,6 +451,7 @@ class Roster:
         living = [
             actor for actor in self.actors.values() if actor.task in self._seam.tasks and actor is not self.callbacks
         ]
+        can_run = {*self.ready, *self.later, *self.yielded}
         for actor in sorted(living, key=attrgetter("key")):
             asked: dict[str, None] = {}
 
@@ -462,9 +463,8 @@ class Roster:
                 asked[other.name] = None
                 return other.name  # type: ignore[no-any-return]
 
-            runnable = actor in (*self.ready, *self.later, *self.yielded)
             stopped = "SIGCONT: it is stopped" if self._is_stopped(actor) else None
-            waiting.append((actor.name, stopped or waits_for(actor.task, name_of, runnable)))
+            waiting.append((actor.name, stopped or waits_for(actor.task, name_of, actor in can_run)))
             if asked and waits_on is not None:
                 waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))
         return waiting

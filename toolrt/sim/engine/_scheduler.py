@@ -54,7 +54,7 @@ from toolrt.sim.engine._job import Job, RecordNeeded, called, interruptible
 from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
 from toolrt.sim.engine._roster import MARK, Actor, RawStep, Roster
-from toolrt.sim.engine._stops import deadlocked, pass_limit_reached, step_limit_reached
+from toolrt.sim.engine._stops import deadlocked, overdue, pass_limit_reached, step_limit_reached
 from toolrt.sim.engine._teardown import without_warnings
 from toolrt.sim.engine._turns import Turns
 from toolrt.sim.policies._policy import checked_choice
@@ -70,7 +70,8 @@ _MANY = 16
 #: In the place of `Scheduler.idle_only`: a process that has crashed unwinds, and in which order is no choice.
 TEARDOWN: tuple[str, ...] = ("teardown",)
 
-# An execution that was given up may take this many steps to unwind, and this many more for each of its tasks.
+# An execution that was given up may take this many steps to unwind, and this many more for each of its tasks; but no
+# more than the step limit, if that is higher than the first.
 _UNWINDING_STEPS = 1_000
 _UNWINDING_STEPS_PER_TASK = 50
 
@@ -124,6 +125,8 @@ class Scheduler:
         #: True once the program was cancelled because it could not go on.
         self.given_up = False
         self._unwinding_left = 0
+        # The limit in wall seconds that it is beyond, or None.
+        self._overdue: float | None = None
         # The root task has ended, or the harness need not wait for it.
         self._ended = self._harness_woken = False
         #: True when the program has ended by itself and nothing is left of it: the harness was not woken.
@@ -396,8 +399,12 @@ class Scheduler:
                         return
 
     def _is_at_limit(self, steps: int) -> bool:
-        """Give up at the step limit; before it, arrange the next visit of Trio's loop and say False."""
+        """Give up at a limit, in steps or time; before it, arrange the next visit of Trio's loop and say False."""
         limit = self._job.step_limit
+        if self._overdue is not None:
+            self._give_up(overdue(self.roster, self._seam, self._overdue))
+            self._unwinding_left = 0
+            return True
         if steps < limit:
             self._pause_at = min(limit, steps + _STEPS_BETWEEN_VISITS)
             return False
@@ -472,6 +479,8 @@ class Scheduler:
             pass
         elif self.given_up:
             self._may_unwind()
+        elif self._overdue is not None:
+            self._is_at_limit(steps)
         elif turns.count_pass(steps):
             limit = self._job.step_limit
             self._give_up(pass_limit_reached(steps, self.roster, self._seam, limit, self._clock_moved_at))
@@ -574,6 +583,11 @@ class Scheduler:
         self._unwinding_left = 0
         return self._seam.forced_end()
 
+    def end_after_step(self, seconds: float) -> None:
+        """Have no further step begin: the execution is beyond its limit of `seconds`.  Any thread may call this."""
+        self._overdue = seconds
+        self._pause_at = self._unwinding_left = 0
+
     def need_record(self) -> None:
         """End the execution, to run it again with a record of what its steps touch."""
         self.abandon(RecordNeeded())
@@ -584,7 +598,8 @@ class Scheduler:
         self.record.freeze(None, error)
         self.given_up = True
         self.roster.wake_yielded()
-        self._unwinding_left = _UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self.roster.actors)
+        most = max(_UNWINDING_STEPS, self._job.step_limit)
+        self._unwinding_left = min(_UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self.roster.actors), most)
         with self._seam.in_its_run():
             self._nursery.cancel_scope.cancel()
 
@@ -623,6 +638,7 @@ class Scheduler:
         self.record.running = None
         with without_warnings():
             seam.leftovers.kill_tasks()
+        seam.leftovers.detach_scopes(self._nursery, self._harness)
         # Trio's own tasks live on.
         seam.runq.extend(task for task in foreign if task in seam.tasks)
         foreign.clear()

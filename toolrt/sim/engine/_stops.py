@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import inf
 
-from toolrt.errors import Deadlock, StepLimit
+from toolrt.errors import Deadlock, StepLimit, StuckStep
 from toolrt.sim._paths import key_of_path
 from toolrt.sim._trio_internals import Seam
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
+from toolrt.sim.engine._waiting import waited_for
 
-__all__ = ["deadlocked", "pass_limit_reached", "step_limit_reached"]
+__all__ = ["deadlocked", "overdue", "pass_limit_reached", "step_limit_reached"]
 
 
 def deadlocked(roster: Roster, steps: int) -> Deadlock:
@@ -36,7 +37,22 @@ def step_limit_reached(
         starved = _kept_waiting(record, roster, half, min(max(half // 4, 4 * len(roster.ready)), half - 1))
     starved.difference_update(idle_only or ())
     time_stood_still = seam.next_deadline() < inf and steps - clock_moved_at > half
-    return StepLimit(limit, roster.waiting(), time_stood_still, starved=sorted(starved, key=key_of_path))
+    names = sorted(starved, key=key_of_path)
+    return StepLimit(limit, roster.waiting(), time_stood_still, starved=names, started=_started_most(seam))
+
+
+def overdue(roster: Roster, seam: Seam, seconds: float) -> StuckStep:
+    """Give the error of an execution that was beyond its limit in wall time between two of its steps."""
+    place = _started_most(seam)
+    if not place and roster.actors:
+        actor = roster.last or next(iter(roster.actors.values()))
+        place = waited_for(actor.task, lambda task: None)[1].removeprefix(" at ")
+    return StuckStep(seconds, place or "a step of Trio's")
+
+
+def _started_most(seam: Seam) -> str:
+    """Give the line that has started the most of many tasks; "": there were not many."""
+    return seam.started.most_common(1)[0][0] if seam.started else ""
 
 
 def _kept_waiting(record: ExecutionRecord, roster: Roster, begin: int, most: int) -> set[str]:

@@ -7,6 +7,7 @@ own class and method.  Paths of the machine are not shown: a file is named by it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import PurePath
 from types import FrameType
 
@@ -38,16 +39,23 @@ def waited_for(task: Task, name_of: Callable[[object], str | None]) -> tuple[str
     own: list[tuple[FrameType, int]] = []
     trios: list[FrameType] = []
     for frame, line in task.iter_await_frames():
-        home = PurePath(frame.f_code.co_filename)
-        if any(map(home.is_relative_to, _HIDDEN)) or (home.is_relative_to(_SIM_HOME) and not own):
+        is_hidden, is_ours, is_trios = _whose(frame.f_code.co_filename)
+        if is_hidden or (is_ours and not own):
             continue
-        if home.is_relative_to(_TRIO_HOME):
+        if is_trios:
             trios.append(frame)
         else:
             own.append((frame, line))
             trios.clear()
     place = f" at {PurePath(own[-1][0].f_code.co_filename).name}:{own[-1][1]}" if own else ""
     return _in_words(trios, name_of, task, own[-1][0] if own else None), place
+
+
+@cache
+def _whose(file: str) -> tuple[bool, bool, bool]:
+    """Say whether a file's frames stand between Trio's own, and whether it is of the simulator's engine, or Trio's."""
+    home = PurePath(file)
+    return any(map(home.is_relative_to, _HIDDEN)), home.is_relative_to(_SIM_HOME), home.is_relative_to(_TRIO_HOME)
 
 
 def _in_words(

@@ -18,6 +18,7 @@ worker.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import signal
 import sys
 import threading
@@ -38,6 +39,7 @@ from toolrt.sim._trio_internals import (
     is_in_step,
     where_it_stands,
 )
+from toolrt.sim.engine._teardown import without_warnings
 
 __all__ = ["end_of_limit", "end_process_where_stuck", "watched"]
 
@@ -86,16 +88,24 @@ def end_process_where_stuck(descriptor: int | None) -> None:
 
 
 @contextmanager
-def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iterator[None]:
+def watched(
+    seconds: float | None, give_up: Callable[[StuckStep], None], end_after_step: Callable[[float], None]
+) -> Iterator[None]:
     """Let no execution inside the block run for longer than `seconds` from now; None: there is no limit.
+
+    Inside another such block the limit ends with that of the other one at the latest.
 
     Args:
         seconds: in wall time.
         give_up: is called with the error of the execution that runs then.
+        end_after_step: is called with `seconds` where it is between two steps.
     """
     if seconds is None or not has_threads():
         yield
         return
+    left, outer_seconds = end_of_limit()
+    # An error names the limit that was given, not what was left of it.
+    named, seconds = (outer_seconds, left) if left < seconds else (seconds, seconds)
     simulating, over = threading.get_ident(), threading.Event()
     signals = hasattr(signal, "pthread_kill") and threading.current_thread() is threading.main_thread()
     attempts = unanswered = 0
@@ -116,13 +126,16 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
             outermost = beside_steps(frame)
             if outermost is None or outermost is not standing[0]:
                 standing = outermost, monotonic()
+            if outermost is None:
+                # A step may be too short to be met.
+                end_after_step(named)
             if outermost is None or monotonic() - standing[1] < grace:
                 return None
         attempts += 1
         # Where a finaliser swallows one, it is told in C or not at all: code in Python would meet the next.
         sys.unraisablehook = bool
         place = where_it_stands(frame)
-        give_up(StuckStep(seconds, place))
+        give_up(StuckStep(named, place))
         return is_step
 
     def interrupted(_: int, frame: FrameType | None) -> None:
@@ -149,7 +162,7 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
                 forced_end(is_step and can_step_inside(), simulating, attempts)
 
     global _limit
-    outer, _limit = _limit, (end, seconds)
+    outer, _limit = _limit, (end, named)
     hook = sys.unraisablehook
     before: Any = signal.signal(signal.SIGVTALRM, interrupted) if signals else None
     timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _EVERY) if signals else (0.0, 0.0)
@@ -162,7 +175,7 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
     try:
         yield
     except ForcedEnd:
-        raise StuckStep(seconds, place) from None
+        raise StuckStep(named, place) from None
     finally:
         _limit = outer
         if may_end_process:
@@ -171,6 +184,9 @@ def watched(seconds: float | None, give_up: Callable[[StuckStep], None]) -> Iter
         watchdog.join()
         standing = None, 0.0
         if attempts:
+            # A coroutine that was made for a task as the step was ended warns when it is dropped.
+            with without_warnings():
+                gc.collect()
             sys.unraisablehook = hook
         if signals:
             signal.setitimer(signal.ITIMER_VIRTUAL, *timer)

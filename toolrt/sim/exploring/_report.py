@@ -14,12 +14,13 @@ from typing import Any, Literal
 import attrs
 
 from toolrt._plain import counted
-from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.engine._source_lines import SourceLines
+from toolrt.sim.engine._watchdog import end_of_limit
 from toolrt.sim.exploring._compare import passing_beside
 from toolrt.sim.exploring._explain import FailureStory, about, explain, headline_of
 from toolrt.sim.exploring._judge import Check, Judgement, judge
@@ -385,6 +386,10 @@ class Failure:
     def _run(
         self, policy: Policy, places: SourceLines | None = None, program: Program | None = None
     ) -> Driver[tuple[Execution, Judgement]]:
+        left, seconds = end_of_limit()
+        if not left:
+            # Each of the many that may follow would be ended one by one.
+            raise RealTimeout("the story of a failure", seconds, "tell the failure as it was found")
         # All that is tried to tell it draws as it did.
         chance = self.execution.chance or 0
         execution = yield Job(program or self._program, policy, self._step_limit, places=places, chance=chance)
