@@ -7,10 +7,11 @@ import trio
 
 import toolrt
 from tests.workspace._patches import Case, Tree, corpus
-from toolrt.model import Outcome, Registry, ToolCall
+from toolrt.model import Outcome, Registry, State, ToolCall, covers
 from toolrt.workspace import FileProblem, MemoryDisk, Workspace
+from toolrt.workspace.tools import _patching
 from toolrt.workspace.tools._hunks import patched
-from toolrt.workspace.tools._patch import parsed_patch
+from toolrt.workspace.tools._patch import names_in, parsed_patch
 
 CASES = corpus()
 
@@ -89,3 +90,44 @@ def test_patch_with_a_line_of_context_wrong_is_never_applied_wrong(name):
             right, refused = right + (found is not None), refused + (found is None)
     assert right
     assert refused
+
+
+def test_header_lines_name_all_files_of_a_patch():
+    """Of each patch and of its mutations."""
+    for case in CASES:
+        for patch in (case.patch, *("\n".join(lines) for lines in mutations(case.patch))):
+            try:
+                parts = parsed_patch(patch)
+            except FileProblem:
+                continue
+            names = {name for part in parts for name in (part.source, part.target) if name is not None}
+            assert names <= {*names_in(patch)}, patch
+
+
+def test_long_patch_claims_all_that_it_would_claim_if_it_were_short(monkeypatch):
+    """Its claims are made of its header lines: they cover what its parts need, and what those look at."""
+    for case in CASES:
+        workspace, input = Workspace(MemoryDisk(dict(case.before))), {"patch": case.patch}
+        with monkeypatch.context() as patched_module:
+            exact = _patching.claims_of_patch(workspace, input, State())
+            looks_at = _patching.names_in_patch(workspace, input, State())
+            patched_module.setattr(_patching, "_LONG", 0)
+            long = _patching.claims_of_patch(workspace, input, State())
+            assert {*looks_at} <= {*_patching.names_in_patch(workspace, input, State())}
+        if case.after is not None:
+            assert [claim for claim in exact if not covers(long, claim)] == [], case.title
+
+
+def test_long_patch_changes_renames_and_deletes():
+    """It is read in a worker thread, and every file that it touches is one that it claimed."""
+    lines = [f"line {number}" for number in range(4_000)]
+    hunks = [f"@@ -{n + 1} +{n + 1} @@\n-{lines[n]}\n+new {n}" for n in range(0, len(lines), 2)]
+    renamed = ["diff --git a/b b/d", "rename from b", "rename to d"]
+    deleted = ["diff --git a/c b/c", "--- a/c", "+++ /dev/null", "@@ -1 +0,0 @@", "-c", ""]
+    patch = "\n".join(["--- a/a", "+++ b/a", *hunks, *renamed, *deleted])
+    disk = MemoryDisk({"a": "\n".join([*lines, ""]), "b": "b\n", "c": "c\n"})
+    runtime = toolrt.Runtime(Registry(Workspace(disk).tools()))
+    result = trio.run(runtime.run, [ToolCall("id", "apply_patch", {"patch": patch})]).results[0]
+    assert result.content == "patched 3 files: changed a; renamed b to d; deleted c"
+    assert content_of(disk, "a").startswith("new 0\nline 1\nnew 2\n")
+    assert [content_of(disk, path) for path in ("b", "c", "d")] == [None, None, "b\n"]

@@ -17,6 +17,7 @@ from toolrt._plain import counted
 from toolrt.model import READ, WRITE, Claim, Mode, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._held import FileAccess, held, missing
+from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._revision import CallContext, Change
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._identity import Identity, Wanted
@@ -24,10 +25,14 @@ from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
 from toolrt.workspace.tools._editing import noted_parted
 from toolrt.workspace.tools._hunks import FilePatch, patched
-from toolrt.workspace.tools._patch import parsed_patch
+from toolrt.workspace.tools._patch import names_in, parsed_patch
 
 #: How many files one patch may name.
 _FILES_MOST = 1000
+
+#: From how many characters on a patch is read in a worker thread, and its claims are made of its header lines alone:
+#: reading that many takes some milliseconds.
+_LONG = 32 * 1024
 
 #: The permission bits that git means by mode 100755.
 _EXECUTABLE = 0o755
@@ -36,29 +41,38 @@ _EXECUTABLE = 0o755
 def claims_of_patch(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What a patch claims: WRITE on each file that it changes, creates or deletes, READ on what it copies.
 
-    Where it takes a file away the claim is on the entry's subtree: something else may stand there afterwards.
+    Where it takes a file away the claim is on the entry's subtree: something else may stand there afterwards.  A long
+    patch claims WRITE on the subtree of each entry that a header line may name.
     """
     claims: dict[Claim, None] = {}
-    for part in _parts_or_none(input):
-        for path, mode in _ends(part):
-            own, *others = workspace.claims(path, state, mode)
-            goes = path == part.source and part.target != part.source and not part.copies
-            claims[attrs.evolve(own, subtree=True) if goes and own.mode is WRITE else own] = None
-            claims.update(dict.fromkeys(others))
+    for path, mode, goes in _touched(input["patch"]):
+        own, *others = workspace.claims(path, state, mode)
+        claims[attrs.evolve(own, subtree=True) if goes and own.mode is WRITE else own] = None
+        claims.update(dict.fromkeys(others))
     return tuple(claims) or workspace.claims("", state, READ)
 
 
 def names_in_patch(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What decides which files the names in a patch mean."""
-    names = [path for part in _parts_or_none(input) for path, _ in _ends(part)]
+    names = [path for path, _, _ in _touched(input["patch"])]
     return tuple(dict.fromkeys(claim for name in names for claim in workspace.claims_after(name, state)))
 
 
-def _parts_or_none(input: Mapping[str, Any]) -> tuple[FilePatch, ...]:
+def _touched(patch: str) -> list[tuple[str, Mode, bool]]:
+    """The names that a patch may touch, how it touches each, and whether it may take away what stands there."""
+    if len(patch) > _LONG:
+        names = names_in(patch)
+        if len(names) <= 2 * _FILES_MOST:
+            return [(path, WRITE, True) for path in map(_given, names) if path is not None]
     try:
-        return _parts(input["patch"])
+        parts = _parts(patch)
     except FileProblem:
-        return ()  # which the call itself will say
+        return []  # which the call itself will say
+    return [
+        (path, mode, path == part.source and part.target != part.source and not part.copies)
+        for part in parts
+        for path, mode in _ends(part)
+    ]
 
 
 def _parts(patch: str) -> tuple[FilePatch, ...]:
@@ -114,7 +128,8 @@ async def apply_patch(workspace: FileAccess, ctx: CallContext, patch: str) -> st
     away. A hunk's old lines must be in the file: at the line that an @@ line with right numbers says, or else at
     exactly one place; @@ def f(): narrows it to what is below that line. Line ends of the files are kept.
     """
-    parts = [_looked_up(workspace, ctx, part) for part in _parts(patch)]
+    read = await in_thread(lambda: _parts(patch), blocks=len(patch) > _LONG)
+    parts = [_looked_up(workspace, ctx, part) for part in read]
     _require_distinct(parts)
     revisions: list[tuple[Identity, Change]] = []
     modes: dict[Entry, int] = {}
