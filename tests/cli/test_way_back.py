@@ -63,7 +63,14 @@ def test_undo_lists_batches_and_shows_what_it_would_take_back(toolrt: Any, respo
     undone = toolrt("undo", batch, "--file", "shop/cart.py", "--workspace", shop)
     assert (undone.code, "CHANGES.md" in undone.out) == (0, False)
     assert (shop / "shop" / "cart.py").read_text() != cart
-    assert toolrt("undo", "--workspace", shop).code == 2
+    for options, refused in (
+        (("--show",), "toolrt undo --show: expected a batch or --list, got no batch."),
+        ((batch, "--list"), "toolrt undo: expected a batch or --list, got both."),
+    ):
+        ended = toolrt("undo", *options, "--workspace", shop)
+        assert (ended.code, ended.out) == (2, "")
+        assert refused in ended.err
+        assert "toolrt undo --list --workspace DIR names the batches; give one of them." in ended.err
     assert toolrt("undo", batch, "--call", "99", "--workspace", shop).code == 1
 
 

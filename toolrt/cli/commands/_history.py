@@ -85,8 +85,12 @@ def undo(
     changed.
     """
     if (batch_id is None) is not listed:
+        got = "no batch" if batch_id is None else "both"
+        what = "toolrt undo --show" if show else "toolrt undo"
         raise InputRefused(
-            "toolrt undo", "expected a batch or --list, not both", "toolrt undo --list names the batches."
+            what,
+            f"expected a batch or --list, got {got}",
+            "toolrt undo --list --workspace DIR names the batches; give one of them.",
         )
     files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
     screen = Screen(forgiving(sys.stdout))
