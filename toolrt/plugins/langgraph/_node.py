@@ -22,8 +22,8 @@ import asyncio
 import contextvars
 import dataclasses
 import functools
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
@@ -364,27 +364,9 @@ def _run_blocking(message: _Message, runtime: Runtime) -> BatchOutcome:
     inside = Inside.current()
     run = functools.partial(run_sync, runtime, message.calls, **_named(message))
     if asyncio._get_running_loop() is not None:  # it is held up already, and could not be asked to run the batch
-        return _in_thread(run)
+        with ThreadPoolExecutor(1, "toolrt tool node") as own:
+            return own.submit(contextvars.copy_context().run, run).result()
     if inside is None:
         return run()
     sub_batch = functools.partial(inside.context.run, message.calls, registry=runtime.registry)
     return trio.from_thread.run(sub_batch, trio_token=inside.token)
-
-
-def _in_thread(function: Callable[[], BatchOutcome]) -> BatchOutcome:
-    """What `function` gives in a thread that has no event loop."""
-    given: list[BatchOutcome] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            given.append(function())
-        except BaseException as error:  # noqa: ASYNC103  it is raised below
-            failed.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=[run], name="toolrt tool node")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return given[0]

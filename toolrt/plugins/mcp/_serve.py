@@ -364,9 +364,7 @@ class ServedConnection:
         if not isinstance(params, dict):
             raise MessageRefused(_INVALID_PARAMS, "expected params that are an object", id)
         if id in self._calls or id in self._held:
-            raise MessageRefused(
-                INVALID_REQUEST, f"the id {id!r:.100} is that of a request that is not answered yet", id
-            )
+            raise id_in_use(id)
         self._request(id, method, params)
 
     def _take_response(self, message: dict[str, Any]) -> None:

@@ -40,6 +40,7 @@ from toolrt.plugins.mcp._serve import (
     MessageRefused,
     ServedConnection,
     ServedTools,
+    id_in_use,
     message_of,
     request_id,
 )
@@ -307,9 +308,7 @@ class HttpApp:
             await _respond(send, 202, [], b"")
             return
         if id in session.streams:
-            raise MessageRefused(
-                INVALID_REQUEST, f"the id {id!r:.100} is that of a request that is not answered yet", id
-            )
+            raise id_in_use(id)
         stream = session.begin(id)
         try:
             session.connection.do(message)

@@ -19,6 +19,7 @@ from toolrt import sim
 from toolrt._plain import counted
 from toolrt.errors import StepLimit
 from toolrt.teaching.lab._exercise import Finding, Graders, told
+from toolrt.teaching.lab._experiments import until_it_fails
 from toolrt.teaching.litmus._litmus import together
 from toolrt.trace import stable_text
 
@@ -28,10 +29,6 @@ Function = Callable[[], Awaitable[Any]]
 
 _SCHEDULES = 300
 _STEP_LIMIT = 1_000
-
-
-class _Failed(BaseException):
-    """An execution has gone wrong: the rest need not be run.  An `Exception` counts for the error of the execution."""
 
 
 def tried(what: str, *programs: Program, most: int = _SCHEDULES) -> Finding:
@@ -53,27 +50,16 @@ def _first_wrong(program: Program, most: int) -> sim.Execution | None:
     if _wrong(simplest):
         return sim.run(program, sim.Choices(), step_limit=_STEP_LIMIT, details=True)
 
-    def stop(execution: sim.Execution) -> bool:
-        if _wrong(execution):
-            raise _Failed
-        return True
-
-    def judge(execution: sim.Execution) -> bool:
+    def is_right(execution: sim.Execution) -> bool:
         return not _wrong(execution)
 
-    try:
-        sim.explore(program, sim.Portfolio(most), stop, step_limit=_STEP_LIMIT)
-    except _Failed:
-        # The same executions again, as far as the one that failed, for a report that simplifies it.
-        count = 1
-        while True:
-            report = sim.explore(program, sim.Portfolio(most), judge, count, step_limit=_STEP_LIMIT)
-            if report.failures:
-                break
-            count = min(2 * count, most)
-        choices = sim.Choices(report.failures[0].minimal.choices)
-        return sim.run(program, choices, step_limit=_STEP_LIMIT, details=True)
-    return None
+    ran, none_failed = until_it_fails(program, is_right, sim.Portfolio(most), _STEP_LIMIT)
+    if none_failed:
+        return None
+    # The same executions again, as far as the one that failed, for a report that simplifies it.
+    report = sim.explore(program, sim.Portfolio(most), is_right, ran, step_limit=_STEP_LIMIT)
+    choices = sim.Choices(report.failures[0].minimal.choices)
+    return sim.run(program, choices, step_limit=_STEP_LIMIT, details=True)
 
 
 def _wrong(execution: sim.Execution) -> str:

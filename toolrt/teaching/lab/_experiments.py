@@ -91,14 +91,6 @@ def collect(
     return Collected(report, executions)
 
 
-class _FirstFailure(BaseException):
-    """The first failing execution has come.  An `Exception` of a check counts for the error of its execution."""
-
-    def __init__(self, ran: int) -> None:
-        self.ran = ran
-        super().__init__()
-
-
 def schedules_to_bug(
     program: Program,
     check: Check | None = None,
@@ -147,21 +139,28 @@ def schedules_to_bug(
         {"policy": name, "seed": each, "schedules": ran, "gave_up": gave_up}
         for name, make in policies.items()
         for each in range(seed, seed + tries)
-        for ran, gave_up in [_until_it_fails(program, check, make(each), most)]
+        for ran, gave_up in [until_it_fails(program, check, sim.Random(make(each), most))]
     ]
 
 
-def _until_it_fails(program: Program, check: Check | None, policy: sim.Policy, most: int) -> tuple[int, bool]:
+class _FirstFailure(BaseException):
+    """The first failing execution has come.  An `Exception` of a check counts for the error of its execution."""
+
+
+def until_it_fails(
+    program: Program, check: Check | None, strategy: sim.Strategy, step_limit: int = 10_000
+) -> tuple[int, bool]:
+    """How many executions ran until one failed, itself included, and whether none did."""
+
     def stop(execution: sim.Execution) -> bool:
         if judge(execution, check).failed:
             raise _FirstFailure(execution.index + 1)
         return True
 
     try:
-        report = sim.explore(program, sim.Random(policy, most), stop)
+        return sim.explore(program, strategy, stop, step_limit=step_limit).executions, True
     except _FirstFailure as found:
-        return found.ran, False
-    return report.executions, True
+        return found.args[0], False
 
 
 def classes_against_calls(
