@@ -293,7 +293,7 @@ async def sums():
     sum(itertools.repeat(0))
 
 _watchdog._GRACE_OF_PROCESS = 0.2
-_watchdog.end_process_where_stuck(2)
+_watchdog.tell_where_stuck(2)
 sim.run(sums, seconds=0.2)
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)

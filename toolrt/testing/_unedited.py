@@ -11,19 +11,21 @@ Rules.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import attrs
 import pytest
 
 from toolrt._plain import counted
-from toolrt.sim.engine._watchdog import end_process_where_stuck
+from toolrt.sim.engine._watchdog import tell_where_stuck
+from toolrt.testing import _last_report
 from toolrt.testing._changed import Changes, changes_key
 
 __all__ = [
@@ -145,6 +147,8 @@ class Unedited:
         self._config = config
         self._changed = changed
         self._seen: dict[str, tuple[Explored, float]] = {}
+        # What a process that outlives this one is told; None: there is none.
+        self._survivor: TextIO | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -152,13 +156,28 @@ class Unedited:
         if self._changed is not None:
             self._config.stash[changes_key] = Changes.since(self._config, self._changed)
         # Another worker of pytest-xdist goes on with the tests that are left.  pytest's own dump has the same timer.
-        if hasattr(self._config, "workerinput") and not float(self._config.getini("faulthandler_timeout") or 0):
-            end_process_where_stuck(os.dup(2))
+        if float(self._config.getini("faulthandler_timeout") or 0):
+            return
+        if hasattr(self._config, "workerinput"):
+            tell_where_stuck(os.dup(2))
+        elif hasattr(os, "fork") and self._config.getoption("explore_seconds") and not self._is_divided():
+            self._survivor = _last_report.begin()
+            tell_where_stuck(self._survivor.fileno(), ends=False)
+
+    def _is_divided(self) -> bool:
+        """Say whether the tests run in workers of pytest-xdist's."""
+        return bool(self._config.getoption("dist", "no") != "no")
+
+    def _tell_survivor(self, **said: object) -> None:
+        if self._survivor is not None:
+            with contextlib.suppress(OSError):
+                print(json.dumps(said), file=self._survivor)
 
     def pytest_sessionfinish(self) -> None:
         """Keep what was found, in the process that heard of all tests."""
+        tell_where_stuck(None)
+        self._tell_survivor(ends=True)
         if hasattr(self._config, "workerinput"):
-            end_process_where_stuck(None)
             return
         tests = {name: attrs.asdict(found) | {"seconds": spent} for name, (found, spent) in self._seen.items()}
         if changes_key in self._config.stash:
@@ -169,6 +188,7 @@ class Unedited:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Mark a test that is to be explored, before its fixtures are made."""
+        self._tell_survivor(begins=item.nodeid)
         if not is_async(item):
             return
         assert isinstance(item, pytest.Function)
@@ -196,6 +216,8 @@ class Unedited:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Keep what was found of a test."""
+        if report.when == "call" or report.outcome != "passed":
+            self._tell_survivor(test=report.nodeid, outcome=report.outcome)
         found = getattr(report, "explored", None)
         if found is not None:
             _, seconds = self._seen.get(report.nodeid, (None, 0.0))

@@ -27,7 +27,7 @@ _BEGIN, _END = "<!-- misbehaving -->", "<!-- misbehaving: end -->"
 _SECONDS, _GRACE = 2, 2
 
 # A process that C code keeps is ended so many seconds after that, and a new one begins.
-_OF_PROCESS = 10
+_OF_PROCESS = 4
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ signals, as a regular expression does; so a timer of processor time sends the sa
 
 Limits.  Outside the main thread a call that blocks in C is waited for.  So is, in any thread, one that neither looks
 for signals nor lets another thread run, such as the sum of an endless iterator: that can be ended only together with
-its process, as `end_process_where_stuck` asks for.  Where Python has no threads nothing is ended: a page ends its
+its process, as `tell_where_stuck` asks for.  Where Python has no threads nothing is ended: a page ends its
 worker.
 """
 
@@ -41,7 +41,7 @@ from toolrt.sim._trio_internals import (
 )
 from toolrt.sim.engine._teardown import without_warnings
 
-__all__ = ["end_of_limit", "end_process_where_stuck", "watched"]
+__all__ = ["end_of_limit", "tell_where_stuck", "watched"]
 
 # Wall seconds between two interrupts.
 _EVERY = 0.05
@@ -56,10 +56,10 @@ _UNHEARD = 0.25
 _MOST_UNANSWERED = 5
 
 # So many seconds, or as many as the limit has, after the limit a process may be ended that no other end has reached.
-_GRACE_OF_PROCESS = 10.0
+_GRACE_OF_PROCESS = 4.0
 
-# The descriptor to which such a process writes where it stands; None: it is waited for.
-_last_words: int | None = None
+# The descriptor to which such a process writes where it stands, and whether it ends then; None: it is waited for.
+_last_words: tuple[int, bool] | None = None
 
 # When the limit is over, on the clock that `monotonic` reads, and how many seconds it has.
 _limit = inf, inf
@@ -76,15 +76,28 @@ def end_of_limit() -> tuple[float, float]:
     return max(end - monotonic(), 0.0), seconds
 
 
-def end_process_where_stuck(descriptor: int | None) -> None:
-    """Have the whole process end, some time after a limit, where nothing else can end what runs.
+def tell_where_stuck(descriptor: int | None, ends: bool = True) -> None:
+    """Have the stack of each thread written, some time after a limit, where nothing else can end what runs.
 
-    The stack of each thread is then written to `descriptor`; None: it is waited for, as without this.
+    Args:
+        descriptor: where they are written; None: what runs is waited for, as without this.
+        ends: whether the whole process ends then.
 
     Checkpoint: never.
     """
     global _last_words
-    _last_words = descriptor
+    _last_words = None if descriptor is None else (descriptor, ends)
+
+
+def _tell_later(end: float, seconds: float) -> None:
+    """Have them written some time after a limit of `seconds` that is over at `end`; infinity: not at all."""
+    if end == inf:
+        faulthandler.cancel_dump_traceback_later()
+    elif _last_words is not None:
+        # A thread of C does this, which needs no turn of Python's.
+        descriptor, ends = _last_words
+        after = max(end - monotonic(), 0.0) + max(_GRACE_OF_PROCESS, seconds)
+        faulthandler.dump_traceback_later(after, exit=ends, file=descriptor)
 
 
 @contextmanager
@@ -168,18 +181,16 @@ def watched(
     timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _EVERY) if signals else (0.0, 0.0)
     watchdog = threading.Thread(target=watch, name="toolrt's watchdog", daemon=True)
     watchdog.start()
-    may_end_process = _last_words is not None and outer[0] == inf
-    if may_end_process:
-        # A thread of C does this, which needs no turn of Python's.
-        faulthandler.dump_traceback_later(seconds + max(_GRACE_OF_PROCESS, seconds), exit=True, file=_last_words or 2)
+    if _last_words is not None:
+        _tell_later(*_limit)
     try:
         yield
     except ForcedEnd:
         raise StuckStep(named, place) from None
     finally:
         _limit = outer
-        if may_end_process:
-            faulthandler.cancel_dump_traceback_later()
+        if _last_words is not None:
+            _tell_later(*outer)
         over.set()
         watchdog.join()
         standing = None, 0.0
