@@ -8,7 +8,7 @@ approval withholds, and counts those that it would have yielded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import trio
@@ -38,6 +38,9 @@ VISITED_MOST = 200_000
 
 #: How many names are looked at between two checkpoints.
 _NAMES_AT_ONCE = 64
+
+#: How many names of one directory are asked about in one call of C: a few milliseconds, in which no other thread runs.
+_ASKED_AT_ONCE = 8192
 
 #: From how many bytes on a ``.gitignore`` is parsed in a worker thread.
 _LONG_IGNORE = 64 * 1024
@@ -184,7 +187,7 @@ class Walk:
         matches = None if self._matcher is None else self._matcher(names)
         if matches is None:
             return list(listed.kinds)
-        found = list(filter(matches, listed.others))
+        found = [name for some in _in_parts(listed.others) for name in filter(matches, some)]
         return sorted([*found, *listed.directories]) if listed.directories else found
 
     async def _allowed(self, names: Entry, kept: list[str], listed: Listing, withholding: Withholding) -> list[str]:
@@ -216,17 +219,24 @@ class Walk:
         self._pending[begin:] = reversed(self._pending[begin:])
 
 
+def _in_parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The names, so many in each part that one call of C may ask about them all."""
+    return (names[at : at + _ASKED_AT_ONCE] for at in range(0, len(names), _ASKED_AT_ONCE))
+
+
 def _not_left_out(listed: Listing, ignored: Ignored | None) -> Listing:
     """The listing without what is left out; it is kept beside the listing while the ignore files say the same."""
     if listed.filtered is not None and listed.filtered[0] == ignored:
         return listed.filtered[1]
     # Most names are no business of any pattern: which are is asked of all of them together.
-    names = list(listed.kinds)
-    asked = _GIT if ignored is None else ignored.may_leave_out(names)
+    asked = set(_GIT)
+    if ignored is not None:
+        for some in _in_parts(list(listed.kinds)):
+            asked |= ignored.may_leave_out(some)
     left_out = {
         name
-        for name in asked & set(names)
-        if ignored is None or ignored.leaves_out(name, listed.kinds[name] is _DIRECTORY)
+        for name in asked
+        if name in listed.kinds and (ignored is None or ignored.leaves_out(name, listed.kinds[name] is _DIRECTORY))
     }
     shown = listed
     if left_out:

@@ -305,18 +305,18 @@ def _without_spaces_at_end(line: str) -> str:
 class Ignored:
     """What is left out below one directory: its own ``.gitignore`` and those of the directories above it."""
 
-    #: Each file with how many names it is above here, the nearest first.
+    #: Each file with how many of the names lead to its directory, the nearest first.
     _files: tuple[tuple[int, IgnoreFile], ...] = ()
     #: The names that lead here from the topmost of them.
     _names: tuple[str, ...] = ()
 
     def enter(self, name: str) -> Ignored:
         """The same for the directory `name` of this one, before its own file is known."""
-        return Ignored(tuple((depth + 1, file) for depth, file in self._files), (*self._names, name))
+        return Ignored(self._files, (*self._names, name))
 
     def including(self, file: IgnoreFile) -> Ignored:
         """The same with this directory's own file."""
-        return Ignored(((0, file), *self._files), self._names)
+        return Ignored(((len(self._names), file), *self._files), self._names)
 
     @property
     def unread(self) -> int:
@@ -327,7 +327,7 @@ class Ignored:
         """Those of the `names` in this directory that `leaves_out` has to be asked about; it leaves out no other."""
         found = set(_ALWAYS)
         for depth, file in self._files:
-            found.update(file.may_be_about(self._names[len(self._names) - depth :], names))
+            found.update(file.may_be_about(self._names[depth:], names))
         return found
 
     def leaves_out(self, name: str, is_directory: bool) -> bool:
@@ -336,7 +336,7 @@ class Ignored:
             return True
         names = (*self._names, name)
         for depth, file in self._files:
-            verdict = file.verdict(names[len(names) - 1 - depth :], is_directory)
+            verdict = file.verdict(names[depth:], is_directory)
             if verdict is not None:
                 return verdict
         return False
