@@ -95,12 +95,12 @@ class Factor:
 
     @property
     def lower_literal(self) -> str:
-        """The longest text that every text of ASCII which has it has in lower case; "": there is none."""
+        """The longest text of ASCII that every text of ASCII which has it has in lower case; "": there is none."""
         ascii_ones = [one for one in self.sequences if all(each.known for each in one)]
         if len(ascii_ones) != 1:
             return ""
         letters = ["".join(set(one.known.lower())) for one in ascii_ones[0]]
-        runs = itertools.groupby(letters, lambda one: len(one) == 1)
+        runs = itertools.groupby(letters, lambda one: len(one) == 1 and one.isascii())
         return max(("".join(run) for single, run in runs if single), key=len, default="")
 
     def expression(self, escape: Callable[[int], str]) -> str:
