@@ -53,8 +53,9 @@ CAPTIONS = {
     "Decisions": "Decisions",
 }
 
-#: Where the gallery is, from the top of the site, and how many schedules of a program a page of it has.
-GALLERY, GALLERY_MOST = "gallery", 40
+#: Where the gallery is, from the top of the site, and how many schedules of a program a page of it has: a check of the
+#: site needs fewer.
+GALLERY, GALLERY_MOST = "gallery", int(os.environ.get("TOOLRT_GALLERY_MOST", "40"))
 
 #: Where the playground is, from the top of the site, and the variable that names one that was written.
 PLAYGROUND, PLAYGROUND_WRITTEN = "playground", "TOOLRT_PLAYGROUND_SITE"
