@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt.plugins.lsp._port import Channel, LanguagePeer
-from toolrt.plugins.lsp._server import LanguageServer
+from toolrt.plugins.lsp._port import Channel
+from toolrt.plugins.lsp._server import LanguagePeer, LanguageServer
 from toolrt.plugins.lsp._session import LanguageAnswer, LanguageSession
 from toolrt.processes._connection import Attempt, Connection
 from toolrt.processes._unanswered import GivenUp, Gone, Unanswered, Unsent

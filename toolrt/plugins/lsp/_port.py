@@ -1,4 +1,4 @@
-"""Who speaks with a language server, and what is known of that.
+"""A connection to a language server.
 
 Rules.  A message is a JSON object.  Sending never waits; what is received is handed over at once, in the order in which
 it came, to a function that does not wait either.
@@ -7,12 +7,7 @@ it came, to a function that does not wait either.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
-
-from toolrt.processes import ProgramNotes
-
-if TYPE_CHECKING:
-    from toolrt.plugins.lsp._server import LanguageServer
+from typing import Any, Protocol
 
 #: One message of the protocol.
 Message = dict[str, Any]
@@ -36,17 +31,3 @@ class Channel(Protocol):
 
 #: What is done with a connection; it is cancelled when that is lost.
 Talk = Callable[[Channel], Awaitable[None]]
-
-
-@runtime_checkable
-class LanguagePeer(Protocol):
-    """The other side of a connection: a program, or a record."""
-
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: ProgramNotes) -> None:
-        """Connect, and `talk` until it returns or the connection is lost; then nothing of it is left.
-
-        Raises:
-            NotStarted: there was no connection at all.
-
-        Checkpoint: always.  Also when it is cancelled, nothing is left on return; that is bounded.
-        """

@@ -1,16 +1,17 @@
-"""Which language server, for which files, and how long it is waited for."""
+"""Which language server, for which files, how long it is waited for, and who speaks with it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.plugins.lsp._port import LanguagePeer
+from toolrt.plugins.lsp._port import Talk
+from toolrt.processes import ProgramNotes
 from toolrt.processes._given import check_server
 
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,32}")
@@ -38,6 +39,20 @@ _LANGUAGES = {
 
 def _words(value: Sequence[str] | None) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else value
+
+
+@runtime_checkable
+class LanguagePeer(Protocol):
+    """The other side of a connection: a program, or a record."""
+
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: ProgramNotes) -> None:
+        """Connect, and `talk` until it returns or the connection is lost; then nothing of it is left.
+
+        Raises:
+            NotStarted: there was no connection at all.
+
+        Checkpoint: always.  Also when it is cancelled, nothing is left on return; that is bounded.
+        """
 
 
 @attrs.frozen

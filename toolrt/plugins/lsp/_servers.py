@@ -15,8 +15,7 @@ from toolrt.errors import DefinitionRefused, MissingExtra, NotSimulated
 from toolrt.model import Diagnostic, FileChange, LaneChanges, State, Tool
 from toolrt.plugins.lsp._checked import Checked, in_order
 from toolrt.plugins.lsp._connection import LanguageConnection
-from toolrt.plugins.lsp._port import LanguagePeer
-from toolrt.plugins.lsp._server import LanguageServer
+from toolrt.plugins.lsp._server import LanguagePeer, LanguageServer
 from toolrt.plugins.lsp._session import LanguageAnswer
 from toolrt.processes._connection import ServersBlock
 from toolrt.processes._given import check_servers
