@@ -10,6 +10,7 @@ and prints, as JSON, how many calls each change was killed at, and what was wron
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -129,18 +130,24 @@ def run(disk: Disk, operation: Operation) -> Any:
 
 def killed_at(root: str, change: Change, fsync: bool, number: int, torn: bool) -> bool:
     """Whether a process that is killed at call `number` of the change gets that far; torn: a write is half done."""
+    calls = itertools.count()
+    return killed_once(root, change, fsync, lambda name: next(calls) == number, torn)
+
+
+def killed_once(
+    root: str, change: Change, fsync: bool, dies: Callable[[str], bool], torn: bool, state: str | None = None
+) -> bool:
+    """Whether a process comes to a call of the change at which it `dies`; `state` is its state directory."""
     child = os.fork()
     if child == 0:
+        os.environ.update({} if state is None else {"TOOLRT_STATE_DIR": state})
         disk = RealDisk(root, fsync=fsync)
-        left = number
 
         def happening(name: str, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-            nonlocal left
-            if left == 0:
+            if dies(name):
                 if torn and name == "write":
                     call(arguments[0], arguments[1][: len(arguments[1]) // 2])
                 os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
 
         with at_every_call(happening):
             run(disk, change.operation)
@@ -150,15 +157,17 @@ def killed_at(root: str, change: Change, fsync: bool, number: int, torn: bool) -
     return os.WIFSIGNALED(status)
 
 
-def left_partly_written(root: str, above: tuple[str, ...]) -> str:
-    """The name that a process leaves in that directory that is killed as it writes a new file there."""
-    before = set(os.listdir("/".join((root, *above))))
-    change = Change(revised((*above, "half"), LONG), {})
-    number = 0
-    while set(os.listdir("/".join((root, *above)))) == before:
-        assert killed_at(root, change, False, number, True)
-        number += 1
-    (name,) = set(os.listdir("/".join((root, *above)))) - before
+def left_by(root: str, entry: tuple[str, ...], suffix: str = ".tmp", state: str | None = None) -> str:
+    """The name of the disk's own, with that suffix, that a process leaves which is killed as it writes that file."""
+    directory = "/".join((root, *entry[:-1]))
+    before = set(os.listdir(directory))
+
+    def dies(name: str) -> bool:
+        # Looking is a call, too.
+        return name == "write" and any(one.endswith(suffix) for one in set(os.listdir(directory)) - before)
+
+    assert killed_once(root, Change(revised(entry, LONG), {}), False, dies, True, state)
+    (name,) = set(os.listdir(directory)) - before
     return name
 
 

@@ -289,7 +289,7 @@ def test_threads_are_not_needed_to_recover(tmp_path: Path) -> None:
     (tmp_path / "repo" / "d" / ".toolrt-1-2-3.tmp").write_text("left")
     (tmp_path / "repo" / "d" / ".toolrt-mine.txt").write_text("mine")
     disk = RealDisk(tmp_path / "repo")
-    left = _crash.left_partly_written(f"{tmp_path}/repo", ("d",))
+    left = _crash.left_by(f"{tmp_path}/repo", ("d", "half"))
     assert disk.recover([("missing",), ("d",), ("d",)]) == [f"d/{left}"]
     assert disk.strangers([("missing",), ("d",), ("d",)]) == ["d/.toolrt-1-2-3.tmp"]
     planted = {"d/.toolrt-mine.txt": b"mine", "d/.toolrt-1-2-3.tmp": b"left"}

@@ -259,7 +259,7 @@ def test_recovery_reaches_every_root(tmp_path: Path) -> None:
     left = {}
     for name in ("repo", "docs"):
         plant(tmp_path / name, {"a.txt": "one\n", f"sub/{alien}": "half", "sub/b": "1"})
-        left[name] = _crash.left_partly_written(str(tmp_path / name), ("sub",))
+        left[name] = _crash.left_by(str(tmp_path / name), ("sub", "half"))
     disk = MountedDisk(RealDisk(tmp_path / "repo"), {"docs": RealDisk(tmp_path / "docs")})
     mended = disk.recover([("docs", "sub"), ("docs",)])
     assert mended == [f"docs/sub/{left['docs']}"]

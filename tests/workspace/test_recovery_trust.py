@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.workspace._killed_writer import NEW, OLD, left_by
+from tests.workspace._crash import LONG, OLD, left_by
 from toolrt.workspace import FileProblem, MemoryDisk, RealDisk, Workspace, state_directory
 
 #: What a forged copy would put in the place of its victim.
@@ -136,7 +136,7 @@ def test_start_reads_one_block_of_a_true_name_with_another_content(root: Path) -
     """The name of a true copy on a huge file leads to no more than a look at its first block."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
-    left = root / "d" / left_by(root, root.parent / "state", "d/x", "in-place")
+    left = root / "d" / left_by(str(root), ("d", "x"), ".undo", str(root.parent / "state"))
     left.unlink()
     left.touch()
     os.truncate(left, 3_000_000_000)
@@ -163,9 +163,9 @@ def test_what_a_killed_writer_left_is_mended(root: Path) -> None:
     """The half-written file has its old content in all its names, and both names of the disk's own are gone."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
-    left_by(root, root.parent / "state", "d/x", "in-place")
-    assert (root / "d" / "y").read_bytes() not in (OLD, NEW)
-    left_by(root, root.parent / "state", "d/new", "new")
+    left_by(str(root), ("d", "x"), ".undo", str(root.parent / "state"))
+    assert (root / "d" / "y").read_bytes() not in (OLD, LONG)
+    left_by(str(root), ("d", "new"), ".tmp", str(root.parent / "state"))
     workspace = Workspace(root)
     assert workspace.left_alone == ()
     assert sorted(os.listdir(root / "d")) == ["x", "y"]
@@ -178,7 +178,7 @@ def test_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> None:
     """Where another file, or a link out of the workspace, stands in the place of the half-written one, both stay."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "y")
-    left = left_by(root, root.parent / "state", "d/x", "in-place")
+    left = left_by(str(root), ("d", "x"), ".undo", str(root.parent / "state"))
     torn = (root / "d" / "x").read_bytes()
     (tmp_path / "victim").write_bytes(torn)
     (root / "d" / "x").unlink()
@@ -199,7 +199,7 @@ def test_copy_that_was_changed_is_not_believed(root: Path) -> None:
         (root / "d" / "x").write_bytes(OLD)
         (root / "d" / "y").unlink(missing_ok=True)
         os.link(root / "d" / "x", root / "d" / "y")
-        left = root / "d" / left_by(root, root.parent / "state", "d/x", "in-place")
+        left = root / "d" / left_by(str(root), ("d", "x"), ".undo", str(root.parent / "state"))
         torn = (root / "d" / "x").read_bytes()
         changed = bytearray(left.read_bytes())
         changed[place] ^= 1
@@ -214,7 +214,7 @@ def test_link_in_the_place_of_a_true_copy_is_not_followed(root: Path, tmp_path: 
     """What it leads to is neither read nor changed."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
-    left = root / "d" / left_by(root, root.parent / "state", "d/x", "in-place")
+    left = root / "d" / left_by(str(root), ("d", "x"), ".undo", str(root.parent / "state"))
     shutil.copy(left, tmp_path / "copy")
     left.unlink()
     left.symlink_to(tmp_path / "copy")
@@ -229,7 +229,7 @@ def test_tree_that_was_moved_is_mended_and_one_that_was_copied_is_not(root: Path
     """A copy of the tree has a true copy of another file's: it is left alone and reported."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
-    left = left_by(root, root.parent / "state", "d/x", "in-place")
+    left = left_by(str(root), ("d", "x"), ".undo", str(root.parent / "state"))
     torn = (root / "d" / "x").read_bytes()
     subprocess.run(["cp", "-a", str(root), str(tmp_path / "copied")], check=True)
     root.rename(tmp_path / "moved")
@@ -244,7 +244,7 @@ def test_without_its_state_directory_nothing_is_believed(root: Path, tmp_path: P
     """Where the key is gone, what a dead writer left is left alone and reported."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
-    left = left_by(root, tmp_path / "state", "d/x", "in-place")
+    left = left_by(str(root), ("d", "x"), ".undo", str(tmp_path / "state"))
     torn = (root / "d" / "x").read_bytes()
     shutil.rmtree(tmp_path / "state")
     assert Workspace(root).left_alone == (f"d/{left}",)
@@ -257,7 +257,7 @@ def test_key_that_others_may_know_is_not_used(root: Path, tmp_path: Path, bad: s
     """A key file that is not 32 bytes, that others may read, or that is a link is as good as none."""
     (root / "d" / "x").write_bytes(OLD)
     os.link(root / "d" / "x", root / "d" / "y")
-    left_by(root, tmp_path / "state", "d/x", "in-place")
+    left_by(str(root), ("d", "x"), ".undo", str(tmp_path / "state"))
     torn = (root / "d" / "x").read_bytes()
     key = tmp_path / "state" / "key"
     assert key.stat().st_mode & 0o777 == 0o600
