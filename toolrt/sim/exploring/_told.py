@@ -106,14 +106,16 @@ def _find_names(places: SourceLines) -> None:
     for base, _ in parted.values():
         if base is not None:
             things.setdefault(found[base], set()).add(base)
-    for (_, resource, _), place in places.of_accesses.items():
-        base, part = parted[resource]
+    for resource, (base, part) in parted.items():
         if base is not None:
             # Things of one name are numbered in the order in which they were made.
             places.names[resource] = _of_thing(base, found[base], sorted(things[found[base]], key=str)) + part
-        elif resource not in places.names and resource[0] not in ("cell", "watched") and len(resource) > 1:
+    known = {*places.names.values()}
+    for (_, resource, _), place in places.of_accesses.items():
+        if resource not in places.names and resource[0] not in ("cell", "watched") and len(resource) > 1:
             written = variable_at(place.path, place.line, resource) if place.path else None
-            places.names[resource] = written or _by_maker(resource)
+            # A line may have the name of another thing alone.
+            places.names[resource] = written if written and written not in known else _by_maker(resource)
     # An attribute and the list that it holds have one name; two things have not.
     is_part = {resource: parted[resource][0] != resource for resource in places.names}
     often = Counter((name, is_part[resource]) for resource, name in places.names.items())

@@ -32,8 +32,8 @@ _before: dict[int, CodeType] = {}
 #: What changes the tree of a file before it is compiled (`toolrt.sim.programs.given`); None: nothing does.
 woven: Any = None
 
-# The expressions that stand in each line of what was rewritten.
-_expressions: dict[tuple[str, int], list[str]] = {}
+# By file the expressions that stand in each line of what was rewritten last, each once.
+_expressions: dict[str, dict[int, list[str]]] = {}
 
 
 def source_of(file: str, namespace: dict[str, Any] | None = None) -> str:
@@ -66,7 +66,7 @@ def is_stale(function: FunctionType) -> bool:
 
 def expressions_of(file: str, line: int) -> list[str]:
     """Give the attributes, items and variables that stand in a line of what was rewritten."""
-    return _expressions.get((file, line), [])
+    return _expressions.get(file, {}).get(line, [])
 
 
 def _key(code: CodeType) -> _Key:
@@ -159,7 +159,12 @@ _FUTURES = 0x1FE0000
 
 
 def _note_expressions(tree: ast.AST, file: str) -> None:
+    lines: dict[int, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Subscript):
             for line in {node.lineno, node.end_lineno or node.lineno}:
-                _expressions.setdefault((file, line), []).append(ast.unparse(node))
+                found, text = lines.setdefault(line, []), ast.unparse(node)
+                if text not in found:
+                    found.append(text)
+    # A file is read again for another world, or when it was edited.
+    _expressions[file] = lines
