@@ -236,7 +236,17 @@ def load(thing: Any, attribute: str) -> Any:
         if lent.thread and (kind_of(type(thing)) != NEUTRAL or isinstance(thing, type)):
             now.turn()
         read_attribute(thing, attribute)
+        if lent.thread and kind_of(type(thing)) == INSTANCE:
+            _compute(thing, attribute)
     return thing
+
+
+@only_looks
+def _compute(thing: Any, attribute: str) -> None:
+    """Compute a cached property whose thread may hand over within: the step that keeps its value has to say so."""
+    if type(in_class(type(thing), attribute)) is cached_property and attribute not in _own(thing):
+        getattr(thing, attribute)
+        report((*name_of(thing), attribute), True)
 
 
 @only_looks
