@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,9 +20,10 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full
 
 
 def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "toolrt", *map(str, arguments)], text=True, timeout=100, check=False, **options
-    )
+    # As a user's shell has it: Python keeps what is printed until there is enough of it.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    whole = [sys.executable, "-m", "toolrt", *map(str, arguments)]
+    return subprocess.run(whole, text=True, timeout=100, check=False, env=env, **options)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from cyclopts import App, CoercionError, CycloptsError, UnknownCommandError
 from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._exit import MEANINGS, Exit
 from toolrt.cli._made_with import version
-from toolrt.cli.screen._screen import complain, forgiving, why_text_was_lost
+from toolrt.cli.screen._screen import complain, flush_output, forgiving, why_text_was_lost
 from toolrt.cli.screen._signals import code_of_interrupt, taken_as_interrupts
 from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtError
 
@@ -103,6 +103,7 @@ def dispatch(arguments: Sequence[str] | None = None) -> int:
     with _open_streams(), taken_as_interrupts():
         why_text_was_lost()
         code = _dispatched(sys.argv[1:] if arguments is None else arguments)
+        flush_output()
         if code == Exit.INTERRUPTED:
             return code_of_interrupt()
         if (why := why_text_was_lost()) is None or code == Exit.BUG:

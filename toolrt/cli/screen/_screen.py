@@ -38,6 +38,16 @@ def why_text_was_lost() -> str | None:
     return found
 
 
+def flush_output() -> None:
+    """Write what standard output still holds; what cannot be written is lost, and Python does not try it at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if not _is_closed(sys.stdout, error):
+            _lost.append(os.strerror(error.errno or 0))
+        _discard_the_rest(sys.stdout)
+
+
 class Screen:
     """A stream for people.
 
