@@ -8,7 +8,6 @@ from typing import Any
 
 import trio
 
-import toolrt
 from tests.properties._rule import Variant, call, calls_of, only_ending
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolContext, Workspace, sim
 from toolrt.invariants import MUTANTS, patched
@@ -151,7 +150,7 @@ VARIANTS: dict[str, Variant] = {
     ),
     "the cache does not know the share": Variant(
         "read cache",
-        lambda: patched(toolrt.workspace.Files, "read_as", _key_without_share),
+        lambda: patched(_reading.CachedReader, "read_as", _key_without_share),
         r"assert (\d+) < \1",
     ),
     "what was kept is answered for ever": Variant("file store", _never_stale, r"\['1', '1', '1', '1'\]"),
