@@ -205,8 +205,9 @@ def explore(
     __tracebackhide__ = True
     example = current_example()
     limit = Budget(None, plan.seconds).last_second()
-    # A search may be followed by one without tracking, and a failure by its story.
-    with bounded(None if limit is None else 2 * limit), nullcontext() if example is None else example.quiet():
+    # A search may be followed by one without tracking, and a failure by its story.  What is then closed by force takes
+    # time, too, and at twice the limit the process is ended.
+    with bounded(None if limit is None else 1.5 * limit), nullcontext() if example is None else example.quiet():
         return _explore(program, plan, saved, again, found, example)
 
 
