@@ -17,6 +17,7 @@ from toolrt import sim, view
 from toolrt.errors import MisuseError
 from toolrt.teaching import lab
 from toolrt.teaching.lab import SHEET, GradeStatus
+from toolrt.teaching.lab._by_program import tried
 from toolrt.teaching.litmus import LITMUS
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,21 @@ def test_wrong_answer_is_told_what_is_wrong(name: str, answer: Any, said: str, s
     else:
         with pytest.raises(MisuseError, match=f"exercise {name}"):
             grade.show()
+
+
+def test_answer_that_goes_wrong_once_is_told_what_is_wrong() -> None:
+    """It keeps something from run to run, so nothing that is tried again shows it; the run that did is the evidence."""
+    runs = 0
+
+    async def goes_wrong_once() -> str:
+        nonlocal runs
+        runs += 1
+        await checkpoint()
+        return "the second run" if runs == 2 else ""
+
+    finding = tried("it keeps nothing", goes_wrong_once)
+    assert not finding.good
+    assert "the second run" in str(finding)
 
 
 def test_every_exercise_has_several_wrong_answers() -> None:

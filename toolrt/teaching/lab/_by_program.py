@@ -50,14 +50,21 @@ def _first_wrong(program: Program, most: int) -> sim.Execution | None:
     if _wrong(simplest):
         return sim.run(program, sim.Choices(), step_limit=_STEP_LIMIT, details=True)
 
+    wrong: list[sim.Execution] = []
+
     def is_right(execution: sim.Execution) -> bool:
-        return not _wrong(execution)
+        if _wrong(execution):
+            wrong.append(execution)
+            return False
+        return True
 
     ran, none_failed = until_it_fails(program, is_right, sim.Portfolio(most), _STEP_LIMIT)
     if none_failed:
         return None
     # The same executions again, as far as the one that failed, for a report that simplifies it.
     report = sim.explore(program, sim.Portfolio(most), is_right, ran, step_limit=_STEP_LIMIT)
+    if not report.failures:
+        return wrong[0]  # the answer keeps something from run to run
     choices = sim.Choices(report.failures[0].minimal.choices)
     return sim.run(program, choices, step_limit=_STEP_LIMIT, details=True)
 
