@@ -23,6 +23,7 @@ from tricycle import RWLock
 from tests._profile import FULL
 from tests.sim._plain_programs import module_of, source_of
 from toolrt import sim
+from toolrt.sim.programs.tracking import _sources
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -426,3 +427,14 @@ def test_two_prints_to_a_captured_stdout_are_in_both_orders(monkeypatch: pytest.
         return captured.getvalue()
 
     assert set(sim.explore(program, sim.DPOR(samples=0), track=True).outcomes) == {"a\nb\n", "b\na\n"}
+
+
+def _rows(box: _Box) -> list[int]:
+    return box.items or box.items
+
+
+def test_expression_of_a_line_counts_once_however_often_its_file_is_rewritten() -> None:
+    """What a container is called when it is the only one there must not depend on what ran before in the process."""
+    for rewrites in (_sources.new_code, _sources.woven_code):
+        assert rewrites(_rows) is not None  # type: ignore[arg-type]
+        assert _sources.expressions_of(__file__, _rows.__code__.co_firstlineno + 1) == ["box.items"]
