@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
 from toolrt import sim
-from toolrt.errors import RealTimeout, StepLimit, StuckStep
-from toolrt.sim.engine._host import bounded
+from toolrt.errors import Deadlock, RealTimeout, StepLimit, StuckStep
+from toolrt.sim.engine._host import bounded, current_scheduler
+from toolrt.sim.strategies._simplify import shrink
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -81,6 +84,62 @@ def test_time_limit_ends_what_has_only_short_steps(program: Program) -> None:
     assert sim.run(trio.lowlevel.checkpoint).error is None
 
 
+def _tell_that_time_is_up() -> None:
+    scheduler = current_scheduler()
+    assert scheduler is not None
+    scheduler.end_after_step(0.5)
+
+
+def test_no_step_begins_once_time_is_up_between_two() -> None:
+    """What is told between two steps ends the execution before the next."""
+    passed = []
+
+    async def tells() -> None:
+        _tell_that_time_is_up()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        passed.append("a checkpoint")
+
+    error = sim.run(tells).error
+    assert isinstance(error, StuckStep)
+    assert error.seconds == 0.5
+    assert passed == []
+
+
+def test_unwinding_is_over_once_time_is_up() -> None:
+    """An execution that was given up takes no step more, either."""
+    passed = []
+
+    async def tells_as_it_ends() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            _tell_that_time_is_up()
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            passed.append("a checkpoint")
+
+    assert isinstance(sim.run(tells_as_it_ends).error, Deadlock)
+    assert passed == []
+
+
+def test_task_that_trio_counts_no_more_is_ended() -> None:
+    """As one is where a forced end has met Trio between two lines of its own bookkeeping."""
+
+    async def is_half_gone() -> None:
+        nursery: Any = trio.lowlevel.current_task().parent_nursery
+        nursery._children.clear()
+        while True:
+            with suppress(BaseException):
+                await trio.sleep_forever()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(is_half_gone)
+            await trio.sleep_forever()
+
+    assert isinstance(sim.run(program).error, Deadlock)
+    assert sim.run(trio.lowlevel.checkpoint).error is None
+
+
 def test_few_tasks_are_not_counted() -> None:
     """Of an ordinary program the text is what it was."""
     error = sim.run(starts_two, step_limit=5).error
@@ -93,11 +152,11 @@ def test_limit_around_another_ends_it() -> None:
     """A limit inside another one ends with that, and its error names the outer one."""
 
     async def spins() -> None:  # noqa: ASYNC124
-        while True:
-            pass
+        # Here the watching thread has no turn: the timer that this limit sets ends it.
+        re.match(r"(a+)+$", "a" * 60 + "b")
 
     with bounded(0.125):
-        error = sim.run(spins, seconds=3600).error
+        error = sim.run(spins, seconds=5).error
     assert isinstance(error, StuckStep)
     assert error.seconds == 0.125
 
@@ -112,3 +171,22 @@ def test_story_of_a_failure_keeps_to_the_limit() -> None:
     with bounded(1e-9), pytest.raises(RealTimeout):
         _ = failure.minimal
     assert len(failure.minimal) == 1
+
+
+def test_schedule_without_a_choice_is_not_copied_to_make_it_simpler() -> None:
+    """Between two attempts nothing looks at the time, so what has nothing to be tried must cost nothing."""
+    copies = 0
+
+    class Choices(tuple[int, ...]):
+        def __getitem__(self, place: Any) -> Any:
+            nonlocal copies
+            copies += isinstance(place, slice)
+            return super().__getitem__(place)
+
+    execution = sim.run(trio.lowlevel.checkpoint)
+    execution = attrs.make_class("Long", ["choices", "schedule"])(Choices((0,) * 10_000), execution.schedule)
+    search = shrink(execution, lambda choices: pytest.fail(f"tries {choices}"))
+    with pytest.raises(StopIteration) as end:
+        next(search)
+    assert end.value.value is execution
+    assert copies < 100

@@ -207,7 +207,7 @@ def explore(
     limit = Budget(None, plan.seconds).last_second()
     # A search may be followed by one without tracking, and a failure by its story.  What is then closed by force takes
     # time, too, and at twice the limit the process is ended.
-    with bounded(None if limit is None else 1.5 * limit), nullcontext() if example is None else example.quiet():
+    with bounded(None if limit is None else 1.25 * limit), nullcontext() if example is None else example.quiet():
         return _explore(program, plan, saved, again, found, example)
 
 
@@ -406,8 +406,7 @@ def _fail(
         raise _bare(failure.error) if failure.error is not None else Wrong("the check complained")
     failure.may_explore = False  # the search has ended with the failure: more would take longer than it did
     try:
-        with bounded(Budget(None, plan.seconds).last_second()):
-            error, story = _told(program, plan, failure, saved, again, example)
+        error, story = _told(program, plan, failure, saved, again, example)
     except RealTimeout:
         schedule = failure.schedule.short
         saved.add(schedule)

@@ -27,9 +27,6 @@ _run: Any = _core._run
 # A coroutine that answers GeneratorExit with another await this many times is given up.
 _CLOSE_ATTEMPTS = 20
 
-# Ending tasks may spawn others in so many rounds; in further ones Trio is out of their reach.
-_ROUNDS_IN_TRIO = 2
-
 
 class Leftovers:
     """What the executions of one Trio run leave in it.
@@ -78,31 +75,22 @@ class Leftovers:
 
     def kill_tasks(self) -> None:
         """End every task that was not there when the run began; nothing of them is left in the run queue."""
-        for number in range(_CLOSE_ATTEMPTS):
+        for _ in range(_CLOSE_ATTEMPTS):
             tasks = self.tasks()
             if not tasks:
                 break
+            # An ending task may spawn others.
             for task in tasks:
-                self.kill(task, in_trio=number < _ROUNDS_IN_TRIO)
+                self.kill(task)
         alive = [task for task in self._runq if task in self._tasks]
         self._runq.clear()
         self._runq.extend(alive)
 
-    def kill(self, task: Task, in_trio: bool = True) -> None:
-        """End `task` whatever it says; afterwards this run is not fit for another execution.
-
-        Args:
-            task: the task.
-            in_trio: False: what it asks of Trio meanwhile fails, so it spawns nothing.
-        """
+    def kill(self, task: Task) -> None:
+        """End `task` whatever it says; afterwards this run is not fit for another execution."""
         private: Any = task
-        inside = self._context.__dict__
-        before = inside.copy()
-        if in_trio:
-            inside["task"] = task
-        else:
-            inside.pop("task", None)
-            inside.pop("runner", None)
+        caller = getattr(self._context, "task", None)
+        self._context.task = task
         private._abort_func = None
         try:
             for _ in range(_CLOSE_ATTEMPTS):
@@ -121,11 +109,10 @@ class Leftovers:
                     continue  # noqa: ASYNC104
                 break
         finally:
-            inside.clear()
-            inside.update(before)
-        for nursery in private._child_nurseries:
-            # It wakes no task that has ended.
-            nursery._parent_waiting_in_aexit = False
+            if caller is None:
+                del self._context.task
+            else:
+                self._context.task = caller
         if task in self._tasks:
             try:
                 self._runner.task_exited(task, outcome.Value(None))

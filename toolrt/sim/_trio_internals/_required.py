@@ -157,7 +157,6 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
         "Nursery",
         (
             "_closed",
-            "_parent_waiting_in_aexit",
             "_children",
             "__init__",
             "_add_exc",
