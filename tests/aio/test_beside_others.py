@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_the_row_of_asyncio_is_the_row_of_trio_and_both_are_shown() -> None:
     """Kept, stable, contained, and nothing after a cancel: in the script's output, and on the page."""

@@ -60,6 +60,7 @@ print((await aio.run(runtime, calls("on_asyncio"))).results[0].content)
 ]
 
 
+@pytest.mark.seldom
 def test_cells_await_batches_in_the_kernels_loop() -> None:
     """Results and a timeout; after `close` a cell may run Trio itself, and the next batch begins anew."""
     notebook: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])

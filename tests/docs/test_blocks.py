@@ -120,6 +120,7 @@ def place(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.seldom
 def test_commands_on_pictures_run(root: Path, place: Path) -> None:
     """They end well, one after the other; the file that each is told to write is there, and new."""
     (block,) = (text for language, text in _blocks(root / "docs/how-to/see-a-schedule.md") if language == "sh")

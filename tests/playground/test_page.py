@@ -152,6 +152,7 @@ def test_lost_update_is_edited_seen_mended_and_shared(opened: Opened, tmp_path: 
     assert fresh.locator("#verdict").inner_text() == "FAIL: exhaustive(traces=4)"
 
 
+@pytest.mark.seldom
 def test_program_that_never_ends_is_stopped(opened: Opened) -> None:
     """The page answers while it runs; the spare worker takes over, and explores the next program."""
     tab = opened()
@@ -178,6 +179,7 @@ def _broken_rules(tab: Any) -> list[str]:
     return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 
 
+@pytest.mark.seldom
 def test_batch_runs_and_a_program_is_played_on_a_phone_in_the_dark(opened: Opened) -> None:
     """Results come in call order, with lanes and state; a slider runs it again; all fits; axe finds nothing."""
     tab = opened(viewport={"width": 390, "height": 844}, color_scheme="dark")
@@ -203,6 +205,7 @@ def test_batch_runs_and_a_program_is_played_on_a_phone_in_the_dark(opened: Opene
     assert all(part.bounding_box()["width"] <= width for part in tab.locator("main > *").all())
 
 
+@pytest.mark.seldom
 def test_texts_are_answered_and_reach_nothing(opened: Opened) -> None:
     """A syntax error is told; what could ask a server is gone; litmus programs have CPython's verdicts and counts."""
     tab = opened()
@@ -231,6 +234,7 @@ def _run_cell(tab: Any, number: int) -> str:
     return str(tab.locator("#status").inner_text())
 
 
+@pytest.mark.seldom
 def test_lesson_asks_first_grades_and_is_read_by_a_teacher(opened: Opened, tmp_path: Path) -> None:
     """No guess, nothing shown; sliders move; a wrong answer is graded and kept; a class page reads the file."""
     tab = opened("lesson-03.html", viewport={"width": 390, "height": 844}, color_scheme="dark")
@@ -268,6 +272,7 @@ def test_lesson_asks_first_grades_and_is_read_by_a_teacher(opened: Opened, tmp_p
     assert tab.locator("#questions tbody td").last.inner_text() == "0.1 (1)"
 
 
+@pytest.mark.seldom
 def test_page_breaks_no_rule_of_accessibility(opened: Opened) -> None:
     """With a failure shown, its repairs, and the link, on a wide screen; on a phone, see above."""
     tab = opened(viewport={"width": 1280, "height": 900})
@@ -275,6 +280,7 @@ def test_page_breaks_no_rule_of_accessibility(opened: Opened) -> None:
     assert _broken_rules(tab) == []
 
 
+@pytest.mark.seldom
 def test_page_opens_without_a_network_after_the_first_time(opened: Opened) -> None:
     """The service worker has kept every file."""
     tab = opened()

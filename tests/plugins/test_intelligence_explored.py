@@ -249,6 +249,7 @@ def test_laws_hold_with_everything_on(mix: Mix, schedule: list[int]) -> None:
     judge(mix, schedule)
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=MIXES, schedule=schedules(max_size=80), cancel_at=st.integers(0, 60))
 def test_a_cancel_leaves_services_that_answer_as_new_ones(mix: Mix, schedule: list[int], cancel_at: int) -> None:

@@ -167,6 +167,7 @@ async def test_blocks_own_error_outranks_that_of_a_policy() -> None:
             raise KeyError
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("refused", [ValueError("broken"), 5, lambda tool, input: True])
 async def test_for_batch_that_fails_loses_nothing(refused: Any) -> None:
     """As a rule that fails: the calls run alone."""

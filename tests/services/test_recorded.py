@@ -61,6 +61,7 @@ def _run(workspace: Workspace, **options: Any) -> Any:
     return trio.run(Runtime(Registry([*workspace.tools(), tool])).run, calls_of(*CALLS))
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to run")
 def test_double_answers_as_the_real_shell(tmp_path: Path) -> None:

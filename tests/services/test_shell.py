@@ -236,6 +236,7 @@ def test_output_that_is_no_text_is_answered(run: Run) -> None:
     assert run("printf 'a\\377b\\0c\\303'").results[0].content == "a�b\0c�\n[exit status 0]"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_time_limit_keeps_what_was_written(answer: Answer) -> None:
     """A command that takes too long is an ERROR that has its output."""

@@ -199,6 +199,7 @@ def test_what_is_explored_trio_does(program: Callable[[], Awaitable[Any]], monke
     assert seen == explored
 
 
+@pytest.mark.seldom
 def test_schedules_are_replayed() -> None:
     """A schedule with threads gives the same again, in both forms, under both orders."""
     for order in _ORDERS:

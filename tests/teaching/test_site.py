@@ -34,6 +34,7 @@ def _document(page: Path) -> Any:
     return json.loads(found[1])
 
 
+@pytest.mark.seldom
 def test_site_has_a_page_for_each_program_and_an_index(written: GallerySite) -> None:
     """Each links to the next one, and the index to all; the sizes are those of the files."""
     names = [program.name for each in _FEW.values() for program in each]

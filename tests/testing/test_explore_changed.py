@@ -56,6 +56,7 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.seldom
 def test_changed_code_alone_is_explored_again(inner: Inner, suite: Path) -> None:
     """A test is passed over until a module changes that its own module imports, however far away."""
     assert explored(inner, suite, "--explore-changed", "--explore=4") == {
@@ -69,6 +70,7 @@ def test_changed_code_alone_is_explored_again(inner: Inner, suite: Path) -> None
     assert explored(inner, suite, "--explore-changed", "--explore=4") == unchanged
 
 
+@pytest.mark.seldom
 def test_changed_asks_for_the_executions_that_are_missing(inner: Inner, suite: Path) -> None:
     """More executions are added to those that were paid for; a test with one class of schedules needs no more."""
     explored(inner, suite, "--explore-changed", "--explore=4")

@@ -188,6 +188,7 @@ def test_processes_find_a_failure(tmp_path: Path) -> None:
     assert "1 preemption" in "".join(caught.value.__notes__)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_processes_of_examples_are_refused() -> None:
     """Each example would begin its own."""

@@ -79,6 +79,7 @@ def test_drawing_inside_gives_every_execution_the_same() -> None:
     assert drawn[-1] == [20]
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_drawing_in_an_order_that_the_schedule_decides_is_refused() -> None:
     """There would be no one workload."""
@@ -255,6 +256,7 @@ class TestIt:
 )
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_given_with_marker_fixtures_class_and_parameters(inner: Inner) -> None:
     """The report has the minimal example, its minimal schedule and the command."""
@@ -265,6 +267,7 @@ def test_given_with_marker_fixtures_class_and_parameters(inner: Inner) -> None:
     assert "pytest 'test_it.py::TestIt::test_given[0]' --explore-replay 'main main.0 main.1*2 main.0 main'" in output
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.process
 def test_given_is_replayed_with_the_example_of_the_database(inner: Inner) -> None:
@@ -275,6 +278,7 @@ def test_given_is_replayed_with_the_example_of_the_database(inner: Inner) -> Non
     ended(inner(None, name, "--explore-replay", "main main.0*99"), 1, "no example has the schedule")
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.process
 def test_seed_of_hypothesis_decides_the_workloads(inner: Inner) -> None:
@@ -288,6 +292,7 @@ def test_seed_of_hypothesis_decides_the_workloads(inner: Inner) -> None:
     assert len(lines[0]) > 100
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_fixture_that_is_made_once_is_still_a_trap_for_given(inner: Inner) -> None:
     """Hypothesis' health check stays where it is right: pytest's own tmp_path is not made anew."""

@@ -186,6 +186,7 @@ def test_order_is_taken(inner: Inner) -> None:
     ended(inner(None, *options), 0)
 
 
+@pytest.mark.seldom
 def test_pages_of_failures_are_kept(inner: Inner, tmp_path: Path) -> None:
     """One for each test that fails, from the marker and from a drawn batch alike; the report names it."""
     code, output = inner(

@@ -65,6 +65,7 @@ async def test_with_fixture(stock):
 )
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", ["test_shop[2]", "test_decorated", "test_method"])
 def test_failure_is_written_as_a_program_of_its_own(name: str, inner: Inner, tmp_path: Path) -> None:
     """It has the test with its arguments, fails without toolrt, and the report says how often it did."""

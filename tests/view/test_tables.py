@@ -142,6 +142,7 @@ def test_what_has_no_trace_is_refused(table: Any, source: object) -> None:
         table(source)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", list(_TABLES))
 def test_polars_and_pandas_take_the_rows_as_they_are(sources: list[Any], name: str) -> None:
     """A frame has the columns of the rows, and gives the same rows back."""

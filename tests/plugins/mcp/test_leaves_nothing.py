@@ -38,6 +38,7 @@ CHILDREN = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("nothing_left")
 def test_a_thousand_calls_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_server_that_closes_its_output_and_stays_is_ended() -> None:
     """It says nothing more, so it is of no use."""
@@ -48,6 +49,7 @@ def test_nothing_that_a_server_started_is_left(children: list[str]) -> None:
     assert done.results[0].content == "a"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_server_that_ignores_the_end_of_its_input_and_term_is_killed() -> None:
     """And what it started, too; the fixture counts."""
@@ -120,6 +122,7 @@ def test_new_server_is_started_when_nothing_of_the_old_one_is_left(tmp_path: Pat
     assert len(before - others) >= 3
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_cancel_from_outside_leaves_nothing() -> None:
     """Cancelled while it connects, and while a call runs: both are left, with nothing running."""
