@@ -30,8 +30,6 @@ from toolrt.model import Claim
 from toolrt.order import CallRecord, Siblings
 from toolrt.order import _states as tables
 
-__all__ = ["KNOWN", "RowWatch", "SaysRows", "known", "known_pairs", "verdict"]
-
 #: The file of what a large sample has met.
 KNOWN = Path(__file__).with_name("known_rows.json")
 

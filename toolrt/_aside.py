@@ -22,8 +22,6 @@ import trio
 
 from toolrt import probe
 
-__all__ = ["Aside"]
-
 #: Wall seconds for which an answer waits for those behind it.
 _TOGETHER = 0.05
 

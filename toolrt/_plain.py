@@ -17,18 +17,6 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = [
-    "NESTING_MOST",
-    "at_once",
-    "compact",
-    "counted",
-    "deeper_than",
-    "frozen",
-    "json_copy",
-    "plain",
-    "stable_text",
-]
-
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
 

@@ -10,8 +10,6 @@ import copy
 
 import pytest
 
-__all__: list[str] = []
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Make the options known."""

@@ -26,8 +26,6 @@ import threading
 import time
 from typing import Any
 
-__all__ = ["has_threads", "prepare_trio"]
-
 # The numbers are Linux's.
 _CONSTANTS = {"EPOLLIN": 1, "EPOLLOUT": 4, "EPOLLERR": 8, "EPOLLHUP": 16, "EPOLLONESHOT": 1 << 30}
 

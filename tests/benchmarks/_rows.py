@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["Rows"]
-
 
 class Rows:
     """The rows of one table after the other.

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TEXTS", "linked", "ms", "python_files", "ratio", "timed", "told"]
-
 #: What counts as text.
 TEXTS = frozenset((".py", ".pyi", ".c", ".h", ".cpp", ".hpp", ".js", ".ts", ".md", ".rst", ".txt", ".toml", ".json"))
 

@@ -15,9 +15,6 @@ from typing import Any
 
 import pyte
 
-__all__ = ["Window", "window"]
-
-
 #: The last that is sent to a window.
 _CLOSED = b"\x1b]0;closed\x07"
 

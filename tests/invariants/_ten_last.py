@@ -17,8 +17,6 @@ from toolrt.order._admission import Admission
 from toolrt.runtime import _execution
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["TEN_LAST"]
-
 _declared = MutantList()
 
 

@@ -19,8 +19,6 @@ from toolrt.runtime._approval import Approval
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._run import BatchRun
 
-__all__ = ["TEN_MORE"]
-
 _declared = MutantList()
 
 

@@ -65,8 +65,6 @@ from toolrt.invariants import check
 from toolrt.testing import shipped_examples, simulate
 from toolrt.testing._mutation_score import Example, drawn
 
-__all__ = ["EXAMPLES", "JUDGES", "Bench", "Judge", "bench"]
-
 #: How many examples of the shipped strategy a mutant meets, unless the command says something else.
 EXAMPLES = 400
 

@@ -24,8 +24,6 @@ from functools import cache, cached_property, partial
 
 import attrs
 
-__all__ = ["CodeMutant", "Place", "applied_code", "functions_by_place", "mutants_of", "place"]
-
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,

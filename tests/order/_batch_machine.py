@@ -26,8 +26,6 @@ from toolrt.order import (
     Status,
 )
 
-__all__ = ["TOOLS", "BatchMachine"]
-
 RESOURCES = ["a", "b", ("a", "x"), ("a",), ("state", "k"), ("state", "j"), ("state",), ()]
 
 #: What a tool is like: it declares claims, they look at something, it is pure, it is exclusive.

@@ -22,8 +22,6 @@ from toolrt.order import (
 if TYPE_CHECKING:
     from tests.order._batch_machine import BatchMachine
 
-__all__ = ["Owner", "Shell", "call_runs", "changes", "conflict"]
-
 
 @attrs.frozen(eq=False)
 class Owner:

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-__all__ = ["Choices", "choices"]
-
 T = TypeVar("T")
 
 

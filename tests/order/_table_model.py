@@ -16,8 +16,6 @@ from tests.order._choices import Choices
 from toolrt.model import READ, WRITE, Claim
 from toolrt.order import ClaimTable, Ticket, give_back
 
-__all__ = ["Beside", "some_claims"]
-
 _PARTS = "ab"
 
 #: What tables are asked whether they would delay.

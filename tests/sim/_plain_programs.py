@@ -13,8 +13,6 @@ import sys
 import textwrap
 from types import ModuleType
 
-__all__ = ["module_of", "source_of"]
-
 _HEAD = """
 import bisect
 import contextlib

@@ -14,8 +14,6 @@ from types import ModuleType
 
 from toolrt import sim
 
-__all__ = ["HEAD", "RACY", "explored", "judged", "module_of"]
-
 #: What stands before each text: a lock, an event, and locks in an order, for a repair that is written into it.
 HEAD = "import trio\nfrom toolrt import sim\n\n\nLOCK, EVENT, LOCKS = None, None, []\n\n\n"
 

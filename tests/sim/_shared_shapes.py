@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SHAPES"]
-
 #: By name: the source of what is made, an expression, and statements.
 SHAPES: dict[str, tuple[str, str, str]] = {
     "OrderedDict.move": ("import collections; o = collections.OrderedDict(a=1,b=2)", "list(o)", "o.move_to_end('a')"),

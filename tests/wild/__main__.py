@@ -35,8 +35,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SUITES", "read_suites", "row_of"]
-
 HERE = Path(__file__).parent
 SUITES = HERE / "suites.json"
 _INDEX = "https://pypi.org/simple"

@@ -8,8 +8,6 @@ from typing import Any
 from toolrt.model import EVERYTHING, State
 from toolrt.workspace import Wanted, Workspace
 
-__all__ = ["Hand", "context", "entry"]
-
 
 def context(batch_id: str = "batch", call_index: int = 0, claims: Any = (EVERYTHING,)) -> Any:
     return SimpleNamespace(

@@ -18,8 +18,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import BatchOutcome, State, ToolCall, Update
 from toolrt.runtime import Batch, Runtime, ToolContext
 
-__all__ = ["AsyncioBatch", "call", "open_batch", "resume", "run"]
-
 T = TypeVar("T")
 
 

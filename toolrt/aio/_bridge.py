@@ -27,8 +27,6 @@ from toolrt.model._callable import set_bridge
 from toolrt.runtime import Runtime
 from toolrt.runtime._caller import RUNNING_CALL
 
-__all__ = ["either", "either_awaited", "for_asyncio", "on_loop", "tool"]
-
 T = TypeVar("T")
 
 

@@ -38,8 +38,6 @@ import trio
 from toolrt.aio._io_wait import LoopWait
 from toolrt.errors import MisuseError
 
-__all__ = ["Guest", "TrioCall", "close", "here"]
-
 T = TypeVar("T")
 
 

@@ -22,8 +22,6 @@ from typing import Any
 
 import outcome
 
-__all__ = ["LoopWait"]
-
 #: Trio names no longer time to wait than this, in seconds; then it has no deadline.
 _NO_DEADLINE = 24 * 60 * 60
 

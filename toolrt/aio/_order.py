@@ -35,8 +35,6 @@ from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.model import Claim, Mode, Outcome, Registry, ResultReady, State, Tool, ToolCall, ToolResult, tool
 from toolrt.runtime import Runtime, ToolContext
 
-__all__ = ["BehindApproval", "CallOrder", "PlacedCall"]
-
 T = TypeVar("T")
 
 #: What a tool touches, as `toolrt.tool` takes it.

@@ -22,8 +22,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.model._schema import hint_of
 
-__all__ = ["Described", "described", "is_async", "set_bridge"]
-
 #: How a function is awaited that may await asyncio; empty until there is an event loop that awaits batches.
 _bridge: list[Callable[..., Awaitable[Any]]] = []
 

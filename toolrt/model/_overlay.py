@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["Overlay", "changed"]
-
 #: A mapping of fewer keys is copied: that costs less than to look at two.
 _SMALL = 64
 

@@ -7,8 +7,6 @@ import inspect
 from toolrt.errors import DefinitionRefused
 from toolrt.model._callable import is_async
 
-__all__ = ["CLAIMS", "require_context", "require_promise", "require_sync", "require_two"]
-
 #: What claims are.
 CLAIMS = "a list of claims such as [toolrt.Claim(resource, toolrt.WRITE)], or a function of input and state"
 

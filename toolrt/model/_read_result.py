@@ -25,8 +25,6 @@ from toolrt.model._content import Text, parts_of
 from toolrt.model._state import LongResult, State
 from toolrt.model._tool import tool
 
-__all__ = ["kept", "read_result"]
-
 #: How many texts a state keeps.
 KEPT_RESULTS = 16
 

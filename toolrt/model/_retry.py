@@ -17,8 +17,6 @@ from typing import Any
 
 from toolrt.errors import DefinitionRefused, error_text
 
-__all__ = ["retried"]
-
 
 def retried(what: str, function: Callable[..., Any], retry: Any, harmless: bool) -> Callable[..., Any]:
     """`function`, called again as `retry`, a ``tenacity.AsyncRetrying``, says; its context is told of each wait.

@@ -29,8 +29,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model._claim import Claim, Mode
 from toolrt.model._state import State
 
-__all__ = ["FieldClaims", "FieldModes", "Row"]
-
 #: The first part of the resources that are keys of the batch's state.
 _STATE = "state"
 #: A part of a key: a text or a whole number.

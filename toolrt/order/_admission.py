@@ -41,8 +41,6 @@ from toolrt.order._states import CallMove, CallState, Status
 from toolrt.order._tickets import ClaimTable, Ticket, give_back
 from toolrt.order._verbs import Questions, Verbs
 
-__all__ = ["Admission"]
-
 _STOPS = (Claim("control", WRITE),)
 _MAY_BE_STOPPED = (Claim("control", READ),)
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Capacity"]
-
 T = TypeVar("T", bound=Hashable)
 
 

@@ -22,8 +22,6 @@ from collections.abc import Iterable, Iterator
 from toolrt.order._record import CallRecord
 from toolrt.order._states import CallState, Holds, Status
 
-__all__ = ["circle_through"]
-
 _ENDED = (Status.COMPLETED, Status.YIELDED)
 
 

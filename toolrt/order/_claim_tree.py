@@ -22,9 +22,6 @@ from typing import Any
 
 from toolrt.model import READ, WRITE, Claim
 
-__all__ = ["ClaimTree", "Group", "by_serial"]
-
-
 #: Stands for the children of a node that has none; never changed.
 _NO_CHILDREN: dict[Any, Any] = {}
 

@@ -21,22 +21,6 @@ from toolrt.model import Progress, ResultReady, State, Update
 from toolrt.order._merge import are_applied
 from toolrt.order._record import CallRecord, LaneRecord
 
-__all__ = [
-    "cancels",
-    "changes",
-    "looks",
-    "looks_at_result",
-    "looks_at_slots",
-    "merges",
-    "progresses",
-    "returns",
-    "settles",
-    "shares",
-    "starts",
-    "starts_lane",
-    "stops",
-]
-
 
 def _touches(kind: str, batch_id: str, index: int, write: bool) -> None:
     assert probe.implied is not None

@@ -24,22 +24,6 @@ from toolrt._plain import at_once
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, FieldClaims, Mode, State, Tool
 from toolrt.model._claim import claims_in_words
 
-__all__ = [
-    "LANE_POLICIES",
-    "STATE_KEY",
-    "StateKeys",
-    "by_claims",
-    "by_safety",
-    "claims_of",
-    "looked_at_by",
-    "may_go_stale",
-    "parallel",
-    "serial",
-    "shares_a_lane",
-    "stale_claims_text",
-    "touched_by",
-]
-
 #: The first part of a resource that is a key of the state: ``Claim((STATE_KEY, "total"), WRITE)``.
 STATE_KEY = "state"
 

@@ -22,8 +22,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.order._rates import Rates
 from toolrt.order._tickets import ClaimTable
 
-__all__ = ["Limits"]
-
 #: Of so many conversations uses are remembered, at most; the one that was silent longest is forgotten first.
 _CONVERSATIONS_MOST = 100_000
 

@@ -66,8 +66,6 @@ from toolrt.order._states import (
 from toolrt.order._tickets import ClaimTable, Ticket, give_back
 from toolrt.order._verbs import Questions, Verbs
 
-__all__ = ["Machine"]
-
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _PLACED, _ASKING, _WAITING, _READY = CallState.PLACED, CallState.ASKING, CallState.WAITING, CallState.READY
 _AGAIN, _QUEUED, _SLOT, _NOTHING = CallState.AGAIN, Status.QUEUED, Holds.SLOT, Holds.NOTHING

@@ -34,8 +34,6 @@ from toolrt.model._watched_state import (
 )
 from toolrt.order._record import AppliedModifier, CallRecord, MergedCall
 
-__all__ = ["applied", "are_applied", "has_changed", "merged", "stale_part"]
-
 
 def applied(modifiers: Iterable[Modifier], state: State, tool: Tool | None) -> MergedCall:
     """What the `modifiers` of one call of `tool` do to `state`, one after the other."""

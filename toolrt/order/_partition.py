@@ -11,8 +11,6 @@ from toolrt.model import Registry, State, ToolCall
 from toolrt.order._lanes import LANE_POLICIES, StateKeys, by_claims, claims_of, looked_at_by, parallel
 from toolrt.order._policies import LaneChoice, LanePlacing, LanePolicy, PolicyCall, checked_lanes, policy_name
 
-__all__ = ["Lane", "partition"]
-
 
 @attrs.frozen
 class Lane:

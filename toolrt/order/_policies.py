@@ -31,25 +31,6 @@ from toolrt.errors import DefinitionRefused, PolicyRefused
 from toolrt.model import Tool
 from toolrt.order._lanes import by_claims, shares_a_lane
 
-__all__ = [
-    "MOST_OVERTAKEN",
-    "LaneChoice",
-    "LanePlacing",
-    "LanePolicy",
-    "LaneRule",
-    "PolicyCall",
-    "SlotChooser",
-    "SlotPolicy",
-    "checked_lanes",
-    "checked_slots",
-    "gives_up",
-    "is_rule",
-    "left_out",
-    "policy_name",
-    "policy_text",
-    "promises_serial",
-]
-
 #: So often a ready call is overtaken by calls that got ready after it, while more calls may come; then the slot policy
 #: starves it, and is refused.
 MOST_OVERTAKEN = 1_000

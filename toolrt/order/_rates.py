@@ -20,8 +20,6 @@ from collections.abc import Iterable
 
 from toolrt.model import Rate
 
-__all__ = ["Rates"]
-
 #: When so many names are known, those whose window is over are forgotten.
 _NAMES_MOST = 1_000
 

@@ -37,19 +37,6 @@ from toolrt.order._slots import LentSlot, Slots
 from toolrt.order._states import CallMove, CallState, Holds, LaneMove, LaneState, Status, impossible
 from toolrt.order._tickets import ClaimTable, Ticket
 
-__all__ = [
-    "PROGRESS_BOUND",
-    "AppliedModifier",
-    "CallRecord",
-    "Decisions",
-    "LanePlace",
-    "LaneRecord",
-    "MergedCall",
-    "Siblings",
-    "TrackedCall",
-    "TrackedCalls",
-]
-
 #: How many progress messages of a batch wait for the reader at most; the newest are dropped and counted.
 PROGRESS_BOUND = 1000
 

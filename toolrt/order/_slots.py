@@ -19,8 +19,6 @@ from typing import Protocol
 
 from toolrt import probe
 
-__all__ = ["LentSlot", "Slots"]
-
 
 class Running(Protocol):
     """What slots ask of a lane."""

@@ -9,8 +9,6 @@ from toolrt.model._watched_state import Part, part_name
 from toolrt.order._merge import has_changed
 from toolrt.order._record import MergedCall
 
-__all__ = ["stale_text"]
-
 
 def stale_text(part: Part, seen: State, earlier: Iterable[tuple[int, str, MergedCall | None]]) -> str:
     """The error of a call that would set `part` of the state from an old value.

@@ -20,21 +20,6 @@ from typing import Any
 
 from toolrt.errors import InternalError
 
-__all__ = [
-    "BATCH",
-    "CALL",
-    "LANE",
-    "BatchMove",
-    "BatchState",
-    "CallMove",
-    "CallState",
-    "Holds",
-    "LaneMove",
-    "LaneState",
-    "Status",
-    "impossible",
-]
-
 
 class Status(enum.StrEnum):
     """Where a call is."""

@@ -38,9 +38,6 @@ from toolrt.order._capacity import Capacity
 from toolrt.order._claim_tree import ClaimTree, Group, by_serial
 from toolrt.order._rates import Rates
 
-__all__ = ["ClaimTable", "Ticket", "enter_tables", "give_back", "leave_tables", "next_batch"]
-
-
 #: Of so many resources a table remembers how many places they have, at most.
 _SAID_MOST = 10_000
 

@@ -8,8 +8,6 @@ from toolrt.model import Claim, Outcome
 from toolrt.order._record import CallRecord, LaneRecord
 from toolrt.order._states import CallMove
 
-__all__ = ["Questions", "Verbs"]
-
 
 class Verbs(Protocol):
     """What a machine lets happen: its instructions."""

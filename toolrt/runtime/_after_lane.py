@@ -29,8 +29,6 @@ from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import asked, awaited
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["changes_of", "tell_services"]
-
 
 class ServiceHost(Protocol):
     """The part of a batch's engine that `tell_services` needs."""

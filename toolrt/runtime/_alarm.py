@@ -11,8 +11,6 @@ import trio
 
 from toolrt.runtime._interrupts import protected
 
-__all__ = ["Alarm"]
-
 
 class Alarm:
     """Rings once, at the earliest instant that it was set to.

@@ -41,8 +41,6 @@ from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["Approval"]
-
 
 class ApprovalHost(Protocol):
     """What an approval asks of the batch's engine."""

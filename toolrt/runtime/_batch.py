@@ -30,8 +30,6 @@ from toolrt.runtime._lease import Lease
 from toolrt.runtime._policies import BatchPolicies
 from toolrt.runtime._reader import Reader
 
-__all__ = ["Batch", "Engine"]
-
 #: Hears what one call says and what becomes of it.
 Listener = Callable[[Progress | ResultReady], object]
 

@@ -21,8 +21,6 @@ import trio
 from toolrt.errors import BatchClosed
 from toolrt.order import CallRecord, Status
 
-__all__ = ["RUNNING_CALL", "TABLES_LOCK", "is_over", "refuse_other_run", "refuse_own_tools", "refuse_shared_table"]
-
 #: Held while a batch enters or leaves its claim tables, never while anything waits.
 TABLES_LOCK = threading.Lock()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import trio
 
-__all__ = ["bare", "split_cancelled"]
-
 
 def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
     """What of `error` is Trio's cancellation, and what is not."""

@@ -39,8 +39,6 @@ from toolrt.runtime._interrupts import protected
 from toolrt.runtime._observer import observer_state
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["ToolContext"]
-
 
 class _Unchanged:
     """Asks `ToolContext.isolate` to leave a value as it is."""

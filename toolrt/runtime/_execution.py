@@ -39,8 +39,6 @@ from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stan
 from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
 
-__all__ = ["EndedBefore", "ExecutionHost", "asked", "awaited", "execute"]
-
 T = TypeVar("T")
 
 # Looked up once: an attribute of an enumeration costs as much as a call.

@@ -12,8 +12,6 @@ from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["BudgetedHost", "CallHost", "NoBatch", "share_of"]
-
 
 class CallHost(Protocol):
     """What a tool's context needs of the batch that its call belongs to."""

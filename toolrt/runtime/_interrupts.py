@@ -21,8 +21,6 @@ import trio
 from toolrt.model import Tool
 from toolrt.order import _merge, shares_a_lane
 
-__all__ = ["protected"]
-
 #: Marks a way into the runtime, or the function of one of its tasks.
 protected = trio.lowlevel.enable_ki_protection
 

@@ -37,8 +37,6 @@ from toolrt.store._codec import text_of
 from toolrt.store._kept import CallPlace, KeptBatch, KeptCall, fingerprint
 from toolrt.store._records import FULL
 
-__all__ = ["BatchJournal"]
-
 _HAPPENED = "interrupted: the process ended while it ran, so its effects may have landed"
 
 

@@ -32,8 +32,6 @@ from toolrt.order import (
 )
 from toolrt.runtime._caller import refuse_other_run
 
-__all__ = ["DEEPEST", "Lease", "lease_of", "refuse_inside"]
-
 #: How many sub-batches may be open around each other.
 DEEPEST = 16
 

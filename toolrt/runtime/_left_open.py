@@ -27,8 +27,6 @@ import trio
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
 
-__all__ = ["PLAIN", "TRIO_NAMES", "check_answer", "close_left_open", "stands_of"]
-
 #: The private names of Trio that are used here, by their holder.
 TRIO_NAMES: Mapping[str, tuple[str, ...]] = {
     "Task": ("_cancel_status", "_child_nurseries", "_activate_cancel_status"),

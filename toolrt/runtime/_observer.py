@@ -18,8 +18,6 @@ import trio
 from toolrt import probe
 from toolrt.errors import ObserverWarning
 
-__all__ = ["Clock", "ObserverState", "observer_state"]
-
 
 class ObserverState:
     """What all batches of one observer share: its lock, its number of batches, its failures."""

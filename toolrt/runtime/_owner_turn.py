@@ -12,8 +12,6 @@ from toolrt.model._claim import EVERYTHING
 from toolrt.model._watched_state import bare_state
 from toolrt.order import ClaimTable, LaneRecord, Siblings, Ticket, said_by_lonely
 
-__all__ = ["OwnerTurn"]
-
 #: What a lane claims among those of its owner: to be alone, or beside others that are not alone.
 _ALONE, _BESIDE = (Claim("calls", WRITE),), (Claim("calls", READ),)
 

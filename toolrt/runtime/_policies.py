@@ -23,8 +23,6 @@ from toolrt.order import (
     shares_a_lane,
 )
 
-__all__ = ["BatchPolicies"]
-
 
 class BatchPolicies:
     """What one batch asks its policies.

@@ -35,8 +35,6 @@ from toolrt.order import (
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._policies import BatchPolicies
 
-__all__ = ["ToolQuestions"]
-
 
 class FixesResults(Protocol):
     """What fixes the results of a batch's calls, and ends the batch."""

@@ -42,8 +42,6 @@ from toolrt.order import (
 from toolrt.runtime._caller import RUNNING_CALL, refuse_other_run, refuse_own_tools
 from toolrt.runtime._interrupts import protected
 
-__all__ = ["Cursor", "Reader"]
-
 _YIELD, _MERGED = CallMove.YIELD.leads, LaneState.MERGED
 
 

@@ -91,8 +91,6 @@ from toolrt.runtime._reader import Reader
 from toolrt.runtime._settings import Settings
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["BatchRun"]
-
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _SETTLE, _SKIP, _EXECUTING = CallMove.SETTLE, CallMove.SKIP, Status.EXECUTING
 _CLOSE, _SUBMIT, _LEAVE = CallMove.CLOSE.leads, BatchMove.SUBMIT.leads, BatchMove.LEAVE.leads

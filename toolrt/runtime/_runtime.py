@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from toolrt.store import Journal
     from toolrt.store._kept import KeptBatch
 
-__all__ = ["Runtime"]
-
 _EMPTY = State()
 
 

@@ -12,8 +12,6 @@ from toolrt.order import CallRecord, ClaimTable, LanePolicy, Limits, Siblings, S
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["Settings"]
-
 
 @attrs.frozen
 class Settings:

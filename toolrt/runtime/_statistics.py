@@ -9,8 +9,6 @@ import attrs
 from toolrt.model import Claim
 from toolrt.order import Siblings, Status
 
-__all__ = ["RuntimeStatistics", "statistics_of"]
-
 
 @attrs.frozen
 class RuntimeStatistics:

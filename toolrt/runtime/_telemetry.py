@@ -35,8 +35,6 @@ from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, Obse
 from toolrt.order import CallRecord, CallState, Status
 from toolrt.runtime._observer import Clock, ObserverState
 
-__all__ = ["BatchTelemetry", "CallTelemetry"]
-
 #: Bounds of what a tool sends: characters of a name or key, characters of a text, number of fields.
 _NAME, _TEXT, _FIELDS = 100, 500, 32
 

@@ -19,24 +19,6 @@ and before them the deadlines.
 
 from __future__ import annotations
 
-__all__ = [
-    "CALLBACKS",
-    "CANCEL",
-    "CLOCK",
-    "DEADLINE",
-    "PROCESS",
-    "REAL",
-    "ROOT",
-    "THREAD",
-    "TaskPath",
-    "key_of_path",
-    "path_of_deadline",
-    "path_of_process",
-    "path_of_real",
-    "path_of_thread",
-    "task_of",
-]
-
 ROOT = "main"
 
 #: The name of the step by which time moves although something else could happen.

@@ -30,8 +30,6 @@ from toolrt.errors import ScheduleRefused
 from toolrt.sim._paths import ROOT, key_of_path
 from toolrt.trace import Access, Step, plain
 
-__all__ = ["Schedule", "in_tokens"]
-
 _VERSION = 1
 _STOPPED = "!"
 _IN_PASSES = "trio:"

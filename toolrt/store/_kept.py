@@ -31,8 +31,6 @@ from toolrt.errors import JournalRefused
 from toolrt.model import Outcome, State, Tool, ToolCall, ToolResult
 from toolrt.store._codec import Codec
 
-__all__ = ["CallPlace", "KeptBatch", "KeptCall", "fingerprint"]
-
 #: Where a call is: see the module's header.
 CallPlace = tuple[int, ...]
 

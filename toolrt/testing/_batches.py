@@ -29,8 +29,6 @@ from toolrt.testing._inputs import inputs
 from toolrt.testing._saved import SavedSchedules
 from toolrt.trace import plain
 
-__all__ = ["BatchExample", "batches"]
-
 Look = Callable[[], Any]
 Made = Runtime | Registry | Iterable[Tool]
 #: Tools, or what makes them, alone or with a function that looks at what a batch has left.

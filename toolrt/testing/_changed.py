@@ -26,8 +26,6 @@ from typing import Any
 import attrs
 import pytest
 
-__all__ = ["CACHE", "Changes", "changes_key"]
-
 #: Where pytest's cache keeps what was explored.
 CACHE = "toolrt/explored"
 

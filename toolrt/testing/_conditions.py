@@ -38,8 +38,6 @@ from toolrt.testing._trial import (
 )
 from toolrt.trace import Trace, plain
 
-__all__ = ["Case", "about_cancel", "about_overlap", "about_timing"]
-
 # A cancel is tried at so many of a tool's checkpoints, spread over all of them.
 _CANCELS = 40
 

@@ -35,20 +35,6 @@ from toolrt.testing._pages import kept
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
 
-__all__ = [
-    "OPTIONS",
-    "SET_ASIDE",
-    "ExplorationPlan",
-    "NotShown",
-    "Wrong",
-    "checked",
-    "explore",
-    "explored",
-    "is_uncontrolled",
-    "names_tracked",
-    "searched",
-]
-
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
 Test = TypeVar("Test", bound=Callable[..., Awaitable[Any]])

@@ -36,8 +36,6 @@ from trio.testing import MockClock
 from toolrt.sim.engine._host import run_with
 from toolrt.testing._unedited import refuse, shared_key
 
-__all__ = ["Recipe", "emptied", "execution_of", "recipe_for"]
-
 _PYTEST_TRIO = "pytest_trio.plugin"
 # pytest's own whose fixtures are generators that put back what they changed.
 _RENEWED = ("_pytest.capture", "_pytest.logging", "_pytest.monkeypatch", "_pytest.recwarn")

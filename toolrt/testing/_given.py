@@ -27,8 +27,6 @@ from hypothesis.internal import scrutineer
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["CONTROL", "Example", "current_example", "fresh", "replayable", "untraced"]
-
 #: What Hypothesis raises to steer itself.
 CONTROL: tuple[type[BaseException], ...] = (StopTest, UnsatisfiedAssumption)
 

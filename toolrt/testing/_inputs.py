@@ -16,8 +16,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["inputs"]
-
 Schema = Mapping[str, Any]
 Strategy = st.SearchStrategy[Any]
 

@@ -22,8 +22,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["begin"]
-
 # Wall seconds for which the stacks may be followed by a sign of life.
 _GRACE = 1.0
 

@@ -32,17 +32,6 @@ from toolrt.invariants._shared_out import shared_out
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 from toolrt.testing._strategies import schedules, tool_mixes
 
-__all__ = [
-    "Catch",
-    "Example",
-    "MutantScore",
-    "MutationScore",
-    "drawn",
-    "mutation_score",
-    "shipped_examples",
-    "tripped_by",
-]
-
 #: How many examples are drawn from one seed of Hypothesis.
 PART = 100
 

@@ -17,8 +17,6 @@ import attrs
 from toolrt import sim, view
 from toolrt.errors import NotReproducible
 
-__all__ = ["keeping", "kept"]
-
 
 @attrs.frozen
 class _Keeping:

@@ -31,16 +31,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.testing._explored import ExplorationPlan, explore
 from toolrt.testing._saved import SavedSchedules
 
-__all__ = [
-    "ParallelCall",
-    "ParallelCommand",
-    "ParallelCommands",
-    "ParallelMachine",
-    "command",
-    "parallel_commands",
-    "run_parallel",
-]
-
 
 @attrs.frozen(repr=False)
 class ParallelCall:

@@ -37,8 +37,6 @@ from toolrt.testing._trial import Content, Trial, is_memory, made, named, run
 from toolrt.trace import plain
 from toolrt.workspace import Planted, Workspace
 
-__all__ = ["BrokenPromise", "check_tool", "check_tools", "checked_calls"]
-
 # So many pairs of inputs are run beside each other.
 _PAIRS = 50
 # The same for the calls of several tools.

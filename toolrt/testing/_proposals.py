@@ -30,8 +30,6 @@ from toolrt.testing._promises import checked_calls
 from toolrt.testing._stores import RowName, Snapshot, Store, StoreContent, named, row_name, rows_of
 from toolrt.trace import plain
 
-__all__ = ["ProposedClaims", "TouchedRows", "propose_claims"]
-
 
 @attrs.frozen
 class TouchedRows:

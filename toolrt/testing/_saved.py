@@ -20,8 +20,6 @@ from typing import Protocol
 
 from hypothesis.database import ExampleDatabase
 
-__all__ = ["SavedSchedules", "ScheduleDatabase", "ScheduleDirectory", "ScheduleStore"]
-
 # So many are kept for one test, the newest or all that a directory holds.
 _MOST = 10
 

@@ -27,8 +27,6 @@ import trio
 
 from toolrt.errors import NotSimulated
 
-__all__ = ["Steps", "stepped"]
-
 #: Audit events (docs.python.org, "Audit events table") of calls that wait in the thread.
 _BLOCKING = {"socket.connect": "a blocking connect()", "time.sleep": "time.sleep()"}
 

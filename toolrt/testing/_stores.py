@@ -13,8 +13,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim
 from toolrt.trace import plain
 
-__all__ = ["RowName", "Snapshot", "Store", "StoreContent", "named", "row_name", "rows_of"]
-
 #: The rows of a store: by table, and in it by key; a key of several parts is a tuple.
 Snapshot = Mapping[str, Mapping[Any, Any]]
 #: A table and the parts of a key: the resource that `Row` claims.

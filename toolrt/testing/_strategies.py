@@ -28,8 +28,6 @@ from toolrt.testing._strategies_calls import IDLE, calls_of, can_be_beside, last
 from toolrt.testing._strategies_meetings import COUNT, meeting
 from toolrt.testing._strategies_shapes import draw_number, features_off, swarm
 
-__all__ = ["completion_orders", "schedules", "tool_mixes"]
-
 #: The lane policies, simplest first.
 _POLICIES = ("by_claims", "by_safety", "parallel", "serial")
 

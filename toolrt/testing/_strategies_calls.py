@@ -22,8 +22,6 @@ from hypothesis import strategies as st
 from toolrt.invariants import script
 from toolrt.invariants.script import Action, Scripted
 
-__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "calls_of", "can_be_beside", "lasting", "one_of"]
-
 #: How many of twenty mixes have each feature of calls.
 FEATURES: Mapping[str, int] = {
     # What they do: three or four of these, and one more that every mix has.

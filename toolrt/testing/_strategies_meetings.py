@@ -20,8 +20,6 @@ from toolrt.invariants import script
 from toolrt.invariants.script import Scripted
 from toolrt.testing._strategies_calls import Draw, Palette, one_of
 
-__all__ = ["COUNT", "meeting"]
-
 #: How many calls meet.
 COUNT = 3
 

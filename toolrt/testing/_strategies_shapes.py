@@ -22,8 +22,6 @@ from hypothesis import strategies as st
 
 from toolrt.testing._strategies_calls import DOING, FEATURES, Draw, Palette
 
-__all__ = ["SHAPES", "draw_number", "features_off", "swarm"]
-
 #: The features that an argument of `tool_mixes` turns off.
 _OF_ARGUMENT: Mapping[str, tuple[str, ...]] = {
     "files": ("files", "workspace"),

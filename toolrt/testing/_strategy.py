@@ -14,8 +14,6 @@ import attrs
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["NAMES", "chosen"]
-
 #: How many executions a sample has by default: a second or so for most tests.
 SAMPLE = 100
 

@@ -21,21 +21,6 @@ from toolrt.testing._stores import StoreContent
 from toolrt.trace import Step, plain
 from toolrt.workspace import MemoryDisk, Planted, Workspace
 
-__all__ = [
-    "Content",
-    "Maker",
-    "Trial",
-    "answer_of",
-    "call_of",
-    "context_of",
-    "is_memory",
-    "kept_by",
-    "made",
-    "memory_of",
-    "named",
-    "run",
-]
-
 Maker = Tool | Callable[..., Tool]
 Content = Workspace | Mapping[str, Planted] | StoreContent | None
 

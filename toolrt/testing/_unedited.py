@@ -28,24 +28,6 @@ from toolrt.sim.engine._watchdog import tell_where_stuck
 from toolrt.testing import _last_report
 from toolrt.testing._changed import Changes, changes_key
 
-__all__ = [
-    "ADVISED_BY",
-    "EXPLORED",
-    "FAILED",
-    "REFUSED",
-    "UNCHANGED",
-    "UNDECIDED",
-    "Explored",
-    "Unedited",
-    "cause_of",
-    "checked_number",
-    "left_to_asyncio",
-    "outcome_key",
-    "refuse",
-    "shared_key",
-    "unmarked_key",
-]
-
 #: What a test has been found to be, in words of the summary.
 EXPLORED, FAILED, UNDECIDED, REFUSED = "explored", "failed", "undecided", "refused"
 SKIPPED, ASYNCIO, UNCHANGED = "skipped", "asyncio", "unchanged"

@@ -9,8 +9,6 @@ import attrs
 import trio
 from trio.lowlevel import checkpoint
 
-__all__ = ["MISSED", "Missed", "Program", "ends", "together", "twice"]
-
 Program = Callable[[], Awaitable[Any]]
 
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import trio
 
-__all__ = ["ProcessNames", "process_names"]
-
 
 class ProcessNames(NamedTuple):
     """Where Trio has what leads to child processes."""

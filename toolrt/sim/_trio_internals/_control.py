@@ -36,8 +36,6 @@ from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
 from toolrt.sim._trio_internals._stand_ins import StandIns
 
-__all__ = ["controlled", "outside_run"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 _socket: Any = sys.modules["trio._socket"]

@@ -35,8 +35,6 @@ from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._things import TIME
 
-__all__ = ["CLOCKS", "FILES", "PROCESSES", "RANDOM", "SOCKETS", "Decided", "real_monotonic", "real_sleep"]
-
 #: What an execution can decide, and what it can leave real besides.
 RANDOM, CLOCKS, PROCESSES, FILES, SOCKETS = "random", "clocks", "processes", "files", "sockets"
 

@@ -38,8 +38,6 @@ import attr
 import outcome
 import trio
 
-__all__ = ["BOUNDARIES", "Disarm", "ForcedEnd", "beside_steps", "forced_end", "is_in_step", "where_it_stands"]
-
 _SET = ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
 _arm: Any = ctypes.PYFUNCTYPE(None, ctypes.c_ulong, ctypes.py_object)(_SET)
 

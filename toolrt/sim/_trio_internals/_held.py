@@ -14,8 +14,6 @@ from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._sockets import Arrivals
 from toolrt.sim._trio_internals._things import Primitives, cancels, touch
 
-__all__ = ["hold_due", "release"]
-
 
 def hold_due(seam: Seam, now: float) -> list[Any]:
     """Hold every deadline at or before `now` if there are two or more; give their scopes in the order of paths."""

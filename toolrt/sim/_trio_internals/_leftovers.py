@@ -19,8 +19,6 @@ from trio.lowlevel import Task
 
 from toolrt.sim._trio_internals._forced_end import BOUNDARIES, Disarm, ForcedEnd
 
-__all__ = ["Leftovers"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 

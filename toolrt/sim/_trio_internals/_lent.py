@@ -15,8 +15,6 @@ from typing import Any, NamedTuple, Protocol
 
 import trio
 
-__all__ = ["Holder", "ThreadNames", "lent", "name_os_thread", "thread_names"]
-
 _threads: Any = sys.modules["trio._threads"]
 _thread_cache: Any = sys.modules["trio._core._thread_cache"]
 

@@ -16,8 +16,6 @@ from toolrt import probe
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._things import TIME
 
-__all__ = ["install_mock_clock"]
-
 _core: Any = trio._core
 _Runner: Any = _core._run.Runner
 

@@ -16,8 +16,6 @@ from trio.lowlevel import Task
 
 from toolrt.sim._trio_internals._seam import Seam
 
-__all__ = ["expire_in_path_order", "in_path_order", "recalculate_in_path_order"]
-
 _run: Any = trio._core._run
 
 

@@ -18,8 +18,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Refusal", "refusals"]
-
 
 class Refusal(NamedTuple):
     """One name that a simulated step must not call."""

@@ -16,8 +16,6 @@ import trio
 from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._replacements import Replacements
 
-__all__ = ["RealIO", "replace_real_io"]
-
 _run: Any = trio._core._run
 _socket: Any = sys.modules["trio._socket"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Replacements"]
-
 
 class Replacements:
     """What is replaced now.  The code that replaces something calls `put_back`, whatever happens."""

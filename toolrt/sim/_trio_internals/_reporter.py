@@ -16,11 +16,10 @@ from typing import Any
 
 import trio
 
+from toolrt.probe import ANYTHING
 from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._things import ANYTHING, Primitives
-
-__all__ = ["Reporter", "Row", "deed_of"]
+from toolrt.sim._trio_internals._things import Primitives
 
 _core: Any = trio._core
 _run: Any = _core._run

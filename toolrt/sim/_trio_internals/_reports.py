@@ -24,8 +24,6 @@ from toolrt.sim._trio_internals._reports_scopes import scopes
 from toolrt.sim._trio_internals._reports_sync import memory_streams, sync
 from toolrt.sim._trio_internals._things import Primitives
 
-__all__ = ["Reports"]
-
 # After so many executions without reports, Trio's own primitives are put back.
 _UNWANTED_MOST = 20
 

@@ -19,8 +19,6 @@ import trio
 from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import TIME, Primitives, imply, is_inside
 
-__all__ = ["implied"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 _context = _run.GLOBAL_RUN_CONTEXT

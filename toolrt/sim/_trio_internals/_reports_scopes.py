@@ -21,9 +21,9 @@ from typing import Any
 
 import trio
 
+from toolrt.probe import ANYTHING
 from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import (
-    ANYTHING,
     Primitives,
     cancels,
     changes,
@@ -32,8 +32,6 @@ from toolrt.sim._trio_internals._things import (
     touch,
     writes,
 )
-
-__all__ = ["scopes"]
 
 _core: Any = trio._core
 _run: Any = _core._run

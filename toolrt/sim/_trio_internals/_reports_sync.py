@@ -22,8 +22,6 @@ import trio
 from toolrt.sim._trio_internals._reporter import Reporter, Row
 from toolrt.sim._trio_internals._things import SOON, Primitives, reads, touch, writes
 
-__all__ = ["memory_streams", "sync"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 _sync: Any = sys.modules["trio._sync"]

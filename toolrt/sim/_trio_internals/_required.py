@@ -17,8 +17,6 @@ import trio
 
 from toolrt.errors import UnsupportedTrio
 
-__all__ = ["REQUIRED", "REQUIRED_LATER", "check_supported"]
-
 
 def _module(name: str) -> Any:
     """Give a module of Trio's; an empty one where this Trio has none of that name: then all its names are gone."""

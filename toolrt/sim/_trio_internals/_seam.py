@@ -21,8 +21,6 @@ from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, can_step_inside, stepper
 
-__all__ = ["Seam", "begins_awake", "begins_cancelled", "is_host_of_guest", "is_loop", "nursery_of", "seam_of_this_run"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 

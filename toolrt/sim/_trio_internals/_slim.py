@@ -25,8 +25,6 @@ from typing import Any
 
 import trio
 
-__all__ = ["MANY_TASKS", "digest_of", "is_known", "slim_checkpoint", "slim_deadline", "slim_spawn"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 _traps: Any = sys.modules["trio._core._traps"]

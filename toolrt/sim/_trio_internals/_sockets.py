@@ -19,8 +19,6 @@ import trio
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._replacements import Replacements
 
-__all__ = ["Arrivals", "MemorySockets", "SocketRun", "real_getaddrinfo", "real_getnameinfo", "replace_sockets"]
-
 _run: Any = trio._core._run
 _socket: Any = sys.modules["trio._socket"]
 

@@ -27,8 +27,6 @@ from toolrt.sim._trio_internals._lent import lent, thread_names
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 
-__all__ = ["StandIn", "StandIns"]
-
 _socket: Any = sys.modules["trio._socket"]
 _Mine = Callable[[], Seam | None]
 

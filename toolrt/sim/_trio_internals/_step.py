@@ -23,8 +23,6 @@ import trio
 from toolrt.sim._trio_internals._forced_end import BOUNDARIES, Disarm, ForcedEnd
 from toolrt.sim._trio_internals._slim import digest_of, is_known
 
-__all__ = ["DUE", "ENDED", "GOES_ON", "PARKED", "can_step_inside", "stepper"]
-
 _core: Any = trio._core
 _run: Any = _core._run
 _traps: Any = sys.modules["trio._core._traps"]

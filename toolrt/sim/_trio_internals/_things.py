@@ -18,24 +18,6 @@ from toolrt.errors import errors_in
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._trio_internals._sockets import Arrivals
 
-__all__ = [
-    "ANYTHING",
-    "OUTSIDE",
-    "SOON",
-    "TIME",
-    "Primitives",
-    "asks_of",
-    "begun_under",
-    "cancels",
-    "changes",
-    "imply",
-    "is_inside",
-    "only_cancelled",
-    "reads",
-    "touch",
-    "writes",
-]
-
 _core: Any = trio._core
 _run: Any = _core._run
 _channel: Any = sys.modules["trio._channel"]

@@ -21,8 +21,6 @@ import trio
 from toolrt.sim._trio_internals import Primitives, Seam, hold_due, release
 from toolrt.sim.engine._roster import Roster
 
-__all__ = ["DeadlinesApart"]
-
 
 class DeadlinesApart:
     """Takes the deadlines of one execution apart.

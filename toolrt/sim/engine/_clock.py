@@ -21,8 +21,6 @@ from toolrt.sim.engine._polls import PolledTime, Polls
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-__all__ = ["VirtualClock"]
-
 
 class VirtualClock(Clock):
     """A clock that stands still until the scheduler moves it.

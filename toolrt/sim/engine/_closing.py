@@ -12,8 +12,6 @@ from trio.lowlevel import Abort, Task
 
 from toolrt.sim._trio_internals import Seam
 
-__all__ = ["Closing"]
-
 # Callbacks that are left at the end of an execution may call for others that often.
 _PASSES_FOR_CALLBACKS = 100
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._roster import RawStep
     from toolrt.trace._trace import RawEvent
 
-__all__ = ["Execution"]
-
 
 class Execution:
     """The result of one execution: frozen when the program ended or could not go on.

@@ -36,8 +36,6 @@ from toolrt.sim.engine._roster import RawStep
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["Executions"]
-
 # Trio's loop is visited at least this often, in steps, also when one small execution follows another.
 _STEPS_BETWEEN_VISITS = 1_000
 

@@ -10,8 +10,6 @@ from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path
 from toolrt.sim._trio_internals import TIME, Primitives, Seam, cancels, reads
 
-__all__ = ["ExtraChoices"]
-
 
 class ExtraChoices:
     """Which scopes may be cancelled, and how often the clock may still move early."""

@@ -30,8 +30,6 @@ from toolrt.sim.engine._quiet import StepWatch, comes_back
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
 
-__all__ = ["POLLED_UNSEEN", "Fairness"]
-
 #: The caveat of an execution in which time may have moved past what a loop would have seen.
 POLLED_UNSEEN = "a loop that polls the clock unseen"
 

@@ -29,8 +29,6 @@ from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import watched
 
-__all__ = ["bounded", "current_scheduler", "enter_stand_in", "leave_real", "run_with", "simulate"]
-
 T = TypeVar("T")
 
 # The names replaced in Trio and the probe's sink are the process's: one thread simulates at a time.

@@ -19,19 +19,6 @@ from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.policies._policy import Policy
 
-__all__ = [
-    "DEFAULT_STEP_LIMIT",
-    "Driver",
-    "InPasses",
-    "Job",
-    "Jobs",
-    "RecordNeeded",
-    "called",
-    "checked_job",
-    "interruptible",
-    "result_of",
-]
-
 T = TypeVar("T")
 
 #: After so many steps an execution is stopped, unless the caller says otherwise.

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar
 
-__all__ = ["LOOKING", "only_looks"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: The code of the functions that are marked, by its id: the hash of code is one of all that it holds.

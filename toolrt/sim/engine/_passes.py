@@ -31,8 +31,6 @@ from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
 
-__all__ = ["Passes"]
-
 
 class Passes:
     """The passes of one execution.

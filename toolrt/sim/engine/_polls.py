@@ -12,8 +12,6 @@ from collections.abc import Callable
 from math import inf, nextafter
 from typing import Any
 
-__all__ = ["PolledTime", "Polls"]
-
 
 class Polls:
     """What one loop compares the time with."""

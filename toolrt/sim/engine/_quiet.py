@@ -32,8 +32,6 @@ from toolrt import probe
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._looks import LOOKING
 
-__all__ = ["StepWatch", "comes_back"]
-
 _HERE = PurePath(__file__).parents[1]
 
 # Their own instructions only say what is touched; what they call is looked at.

@@ -23,8 +23,6 @@ from toolrt.sim.engine._polls import PolledTime
 from toolrt.sim.engine._roster import Actor, RawStep
 from toolrt.sim.engine._watched_contents import WATCHED_OUTSIDE, WatchedContents
 
-__all__ = ["THREADS_AT_ACCESSES", "ExecutionRecord", "in_order"]
-
 #: What a claim says where worker threads hand over at each access.
 THREADS_AT_ACCESSES = "threads atomic between accesses of tracked code"
 

@@ -35,8 +35,6 @@ from toolrt.sim._paths import (
 from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
-__all__ = ["MARK", "Actor", "RawStep", "Roster", "with_enabled"]
-
 
 class Actor:
     """A task of the program, as the scheduler sees it."""

@@ -59,8 +59,6 @@ from toolrt.sim.engine._teardown import without_warnings
 from toolrt.sim.engine._turns import Turns
 from toolrt.sim.policies._policy import checked_choice
 
-__all__ = ["Scheduler"]
-
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
 

@@ -33,8 +33,6 @@ from toolrt.sim._trio_internals import Primitives, begins_awake, begins_cancelle
 from toolrt.sim.engine._variables import NO_VALUE, Held, Variables, held_in
 from toolrt.sim.engine._waiting import waited_for
 
-__all__ = ["SourceLine", "SourceLines"]
-
 _PASSED_OVER = (
     PurePath(trio.__file__).parent,
     PurePath(outcome.__file__).parent,

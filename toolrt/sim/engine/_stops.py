@@ -11,8 +11,6 @@ from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
 from toolrt.sim.engine._waiting import waited_for
 
-__all__ = ["deadlocked", "overdue", "pass_limit_reached", "step_limit_reached"]
-
 
 def deadlocked(roster: Roster, steps: int) -> Deadlock:
     """Give the error of an execution in which no task can run and no deadline is pending."""

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["without_warnings"]
-
 # Its pattern is no other's, so that it is never taken for a filter of the program's.
 _NOTHING: Any = ("ignore", re.compile("(?s)(?:)"), Warning, None, 0)
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._job import Job
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["Turns"]
-
 # After so many passes in which foreign tasks ran, those and the program take turns.
 _PASSES_BEFORE_TURNS = 1_000
 

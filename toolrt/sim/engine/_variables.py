@@ -22,8 +22,6 @@ import trio
 
 from toolrt.probe import Resource
 
-__all__ = ["NO_VALUE", "Held", "Variables", "held_in"]
-
 #: Stands for what a variable holds that holds nothing, or is not known.
 NO_VALUE = object()
 

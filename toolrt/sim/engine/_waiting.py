@@ -17,8 +17,6 @@ from trio.lowlevel import Task
 from toolrt.sim import _trio_internals
 from toolrt.sim._paths import key_of_path
 
-__all__ = ["waited_for", "waits_for"]
-
 _TRIO_HOME = PurePath(trio.__file__).parent
 _SIM_HOME = PurePath(__file__).parent
 

@@ -41,8 +41,6 @@ from toolrt.sim._trio_internals import (
 )
 from toolrt.sim.engine._teardown import without_warnings
 
-__all__ = ["end_of_limit", "tell_where_stuck", "watched"]
-
 # Wall seconds between two interrupts.
 _EVERY = 0.05
 

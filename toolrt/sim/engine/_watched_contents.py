@@ -11,8 +11,6 @@ from typing import Any
 
 from toolrt.probe import Resource
 
-__all__ = ["WATCHED_OUTSIDE", "WatchedContents"]
-
 
 class WatchedContents:
     """What a watched container held when it was last looked at.

@@ -35,8 +35,6 @@ from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
 from toolrt.sim.strategies.dpor._tree import ExecutionTree
 from toolrt.sim.strategies.dpor._unordered import UnorderedPairs
 
-__all__ = ["Checkpoint", "CheckpointState"]
-
 # Another one for each change of what is kept.
 _VERSION = 8
 

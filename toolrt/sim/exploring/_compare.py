@@ -19,8 +19,6 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._judge import Judgement
 from toolrt.trace import parting_of
 
-__all__ = ["passing_beside"]
-
 # How many executions are run to find one that passes, and how many steps those may have altogether.
 _MOST_TRIES = 200
 _MOST_STEPS = 100_000

@@ -29,9 +29,6 @@ from toolrt.sim.policies import Choices, Policy
 from toolrt.sim.programs._actors import CRASH, arguments_for, enters_scope, named_actors
 from toolrt.sim.strategies import Search
 
-__all__ = ["Evidence", "report_of"]
-
-
 # So many executions are run again without tracking.
 _UNTRACKED = 4
 

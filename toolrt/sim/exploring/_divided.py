@@ -34,8 +34,6 @@ from toolrt.sim.exploring._workers import InProcessWorker, PartAnswer, PartOrder
 from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Shared
 
-__all__ = ["Divided"]
-
 # Wall seconds between two looks at the clock, and between two checkpoints.
 _LOOK, _SAVE = 0.1, 5.0
 

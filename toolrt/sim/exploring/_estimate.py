@@ -32,8 +32,6 @@ from toolrt.sim.programs._actors import (
     with_order,
 )
 
-__all__ = ["Estimate", "duration", "estimate", "figure"]
-
 _DAY = 86_400
 _YEAR = 365.25 * _DAY
 

@@ -57,8 +57,6 @@ from toolrt.sim.exploring._workers import (
     WorkerPool,
 )
 
-__all__ = ["ClusterClient", "ExecutorPool", "JobsArgument", "checked_workers", "cluster_at", "workers_of"]
-
 # Wall seconds that an order takes: at first and while workers are idle; at most, with few workers; for each worker
 # there is, where that is more (a part costs the master up to 0.016 s); and with any number of workers.
 _SHORT, _LONG, _EACH, _LONGEST = 0.02, 0.5, 0.02, 5.0

@@ -33,8 +33,6 @@ from toolrt.sim.exploring._told import called, place_of, who
 from toolrt.sim.programs.tracking._guard import variable_at
 from toolrt.trace import Race, Step, parting_of, race_between, stable_text
 
-__all__ = ["FailureStory", "about", "explain", "headline_of"]
-
 _NOT_REPRODUCED = (
     "Not reproduced: the same choices did not fail the same way when they were run again.\n"
     "What follows is the execution as it was found. Either something has changed since: a mutant or a patch is in\n"

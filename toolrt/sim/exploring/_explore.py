@@ -35,8 +35,6 @@ from toolrt.sim.programs.given._weaving import world_of
 from toolrt.sim.programs.tracking._tracking import Track, active, tracking_of, with_tracking
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
-__all__ = ["explore", "replay", "run"]
-
 Program = Callable[[], Awaitable[Any]]
 
 # A replay lets system tasks and callbacks have so many passes between two steps of its schedule.

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["interrupts_held", "one_interrupt_noted"]
-
 
 @contextmanager
 def one_interrupt_noted(note: Callable[[], bool]) -> Iterator[None]:

@@ -20,8 +20,6 @@ from toolrt.errors import DefinitionRefused, Livelock, NotSimulated, RealTimeout
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._fairness import POLLED_UNSEEN
 
-__all__ = ["Check", "Judgement", "judge"]
-
 Check = Callable[[Execution], Any]
 
 

@@ -19,8 +19,6 @@ from toolrt.sim.exploring._judge import Check, judge
 from toolrt.sim.exploring._tally import outcome_key
 from toolrt.trace import stable_text
 
-__all__ = ["OutcomeCheck", "named_outcomes", "never_made", "with_outcomes"]
-
 
 @attrs.frozen
 class OutcomeCheck:

@@ -33,8 +33,6 @@ from toolrt.sim.engine._source_lines import SourceLine, SourceLines
 from toolrt.sim.exploring._told import NO_VARIABLES, called, who
 from toolrt.trace import Step, race_between
 
-__all__ = ["FailurePattern", "circle_in", "pattern_of"]
-
 # Of longer schedules no race is looked for.
 _MOST_COMPARED = 20_000
 

@@ -12,8 +12,6 @@ from toolrt.sim.programs._actors import with_actors, with_clock, with_order
 from toolrt.sim.programs.given._weaving import GivenWorld
 from toolrt.sim.programs.tracking._tracking import Tracking
 
-__all__ = ["ExploredProgram"]
-
 
 @attrs.frozen
 class ExploredProgram:

@@ -8,8 +8,6 @@ from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.exploring._estimate import duration, figure
 
-__all__ = ["PROGRESS_EVERY", "Budget", "ExplorationProgress", "checked_seconds"]
-
 #: Wall seconds between two calls of `progress`.
 PROGRESS_EVERY = 0.5
 

@@ -30,8 +30,6 @@ from toolrt.sim.policies import Choices, Policy
 from toolrt.sim.policies._choices import NamelessChoices
 from toolrt.trace import stable_text
 
-__all__ = ["LazyRecords"]
-
 
 class LazyRecords:
     """The records of the executions of one exploration.

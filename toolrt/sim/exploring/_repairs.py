@@ -40,8 +40,6 @@ from toolrt.sim.programs.given._constraints import (
 from toolrt.sim.programs.given._weaving import is_left_before_a_wait, line_of_if
 from toolrt.trace import stable_text
 
-__all__ = ["Repair", "repairs_of"]
-
 #: So many worlds are explored at most, and a world is grown so often.
 _MOST, _GROWN = 16, 3
 

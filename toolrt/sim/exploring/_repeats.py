@@ -20,16 +20,6 @@ from toolrt.sim.programs._cell import OUTSIDE
 from toolrt.sim.strategies import uncontrolled
 from toolrt.trace import Access, Step, stable_text
 
-__all__ = [
-    "Repeats",
-    "another_outcome",
-    "beginning_of",
-    "begins_otherwise",
-    "difference_between",
-    "step_in_words",
-    "told_by",
-]
-
 _OFTEN, _EVERY = frozenset((1, 2, 4, 8, 16, 32)), 50
 
 # The same in executions of many steps, and after many executions.

@@ -37,8 +37,6 @@ from toolrt.sim.strategies._pairs import PairCoverage
 from toolrt.sim.strategies._simplify import shrink
 from toolrt.trace import Trace, stable_text
 
-__all__ = ["FAIL", "INCONCLUSIVE", "PASS", "QUICK", "Failure", "Report", "Verdict"]
-
 Program = Callable[[], Awaitable[Any]]
 
 #: Wall seconds of a search behind which a first repair is looked for unasked.

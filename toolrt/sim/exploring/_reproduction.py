@@ -33,8 +33,6 @@ from toolrt.sim.exploring._standalone import HEADER, standalone
 if TYPE_CHECKING:
     from toolrt.sim.engine._execution import Execution
 
-__all__ = ["Reproduction", "reproduce"]
-
 #: How often the file is run, and how many orders of Trio's own are tried.
 _RUNS, _ORDERS = 20, 300
 #: Seconds that one process may take.

@@ -25,8 +25,6 @@ from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Redundant, Search, Shared
 from toolrt.sim.strategies.dpor._search import DPORSearch
 
-__all__ = ["exploration"]
-
 # So many executions of a program that is not controlled are run: some may fail.
 _MOST_UNCONTROLLED = 1_000
 

@@ -16,8 +16,6 @@ from toolrt.sim.exploring._judge import Judgement
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.strategies._tree import Bounded
 
-__all__ = ["fewer_preemptions"]
-
 # How many executions may go into a search for fewer preemptions, and how many steps those may have altogether.
 _MAX_EXECUTIONS = 250
 _MAX_STEPS = 50_000

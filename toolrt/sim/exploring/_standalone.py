@@ -21,8 +21,6 @@ from typing import Any
 
 from toolrt.errors import NotReproducible
 
-__all__ = ["HEADER", "standalone"]
-
 _CELL = """
 class {name}:
     def __init__(self, value=None, name=None):

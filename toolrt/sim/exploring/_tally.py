@@ -18,8 +18,6 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._judge import Judgement
 from toolrt.trace import stable_text
 
-__all__ = ["FAILURES_KEPT", "ExecutionCounts", "ReplayableExecution", "Tally", "fingerprint", "outcome_key"]
-
 #: A report keeps this many failing executions; they are counted all the same.
 FAILURES_KEPT = 100
 

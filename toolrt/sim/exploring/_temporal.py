@@ -25,19 +25,6 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.exploring._judge import judge
 
-__all__ = [
-    "TemporalCheck",
-    "always",
-    "eventually",
-    "needs_one_process",
-    "observing",
-    "reachable",
-    "shown",
-    "sometimes",
-    "together",
-    "unmet",
-]
-
 _Program = Callable[[], Awaitable[Any]]
 _LOOKED_AT: Resource = ("check", "state")
 

@@ -22,8 +22,6 @@ from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.programs.tracking._guard import variable_at
 from toolrt.trace import Access, Step
 
-__all__ = ["NO_VARIABLES", "called", "moves", "place_of", "tell", "who"]
-
 #: Trio's primitives, and what is no variable either.
 NO_VARIABLES = frozenset(
     {"Semaphore", "CapacityLimiter", "Lock", "StrictFIFOLock", "Condition", "Event", "ParkingLot", "MemoryChannel"}

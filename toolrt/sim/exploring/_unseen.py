@@ -16,8 +16,6 @@ from toolrt.sim.programs.tracking._tracking import can_be_seen, guard_of
 from toolrt.sim.strategies import Search
 from toolrt.sim.strategies.dpor._samples import KeptExecution, order_of
 
-__all__ = ["unseen_state"]
-
 # At least, and at most, so many executions are looked at, and one more for so many that were run.
 _LEAST, _MOST, _EVERY = 2, 20, 20
 

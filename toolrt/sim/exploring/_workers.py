@@ -37,19 +37,6 @@ from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
-__all__ = [
-    "KEEP_ON",
-    "OTHERS_WAIT",
-    "TRIES",
-    "BenchMaker",
-    "ExplorationBench",
-    "InProcessWorker",
-    "OrderRunner",
-    "PartAnswer",
-    "PartOrder",
-    "WorkerPool",
-]
-
 # Wall seconds a worker goes on for, and at least, when others have nothing to do.
 _LONG, _SHORT = 0.5, 0.005
 

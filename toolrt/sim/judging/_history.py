@@ -35,8 +35,6 @@ from toolrt.errors import DefinitionRefused, errors_in
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.trace import stable_text
 
-__all__ = ["Operation", "OperationEnd", "OperationHistory", "RecordedSubject", "history_behind", "recorded"]
-
 T = TypeVar("T")
 
 # Virtual seconds after which what still waits is stuck: time moves only when nothing can run.

@@ -28,8 +28,6 @@ from toolrt.sim.judging._search import SearchedOrder, intervals_of, search
 from toolrt.sim.judging._timeline import draw
 from toolrt.trace import stable_text
 
-__all__ = ["HistoryJudgement", "HistoryViolation", "linearizable", "serializable"]
-
 # So many models keep their states from one history to the next.
 _MOST_MODELS = 16
 

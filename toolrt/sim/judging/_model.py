@@ -27,8 +27,6 @@ from toolrt.errors import Blocked, DefinitionRefused
 from toolrt.sim.judging._history import Operation, OperationEnd
 from toolrt.trace import stable_text
 
-__all__ = ["BLOCKED", "ModelAnswer", "ModelStates"]
-
 # A model with more states, or arguments that are no plain values, is forgotten: its states are numbered anew.
 _MOST_STATES, _MOST_ATOMS = 20_000, 200
 

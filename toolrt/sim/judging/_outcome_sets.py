@@ -25,8 +25,6 @@ from toolrt.sim.exploring._tally import outcome_key
 from toolrt.sim.strategies import Strategy
 from toolrt.trace import stable_text
 
-__all__ = ["OutcomeComparison", "compare"]
-
 Program = Callable[[], Awaitable[Any]]
 
 

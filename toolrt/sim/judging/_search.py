@@ -23,8 +23,6 @@ import attrs
 from toolrt.sim.judging._history import Operation, OperationEnd
 from toolrt.sim.judging._model import ModelAnswer, ModelStates
 
-__all__ = ["Interval", "SearchedOrder", "intervals_of", "search"]
-
 
 @attrs.define
 class Interval:

@@ -13,8 +13,6 @@ from math import inf
 from toolrt.sim._paths import key_of_path
 from toolrt.sim.judging._history import Operation, OperationEnd
 
-__all__ = ["draw"]
-
 # Columns of a line, and operations that are drawn.
 _WIDTH, _MOST = 118, 30
 

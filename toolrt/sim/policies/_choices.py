@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["Choices", "NamelessChoices"]
-
 
 class Choices:
     """Make the given choices, then choice 0.

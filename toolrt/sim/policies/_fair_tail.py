@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from toolrt.sim._paths import CANCEL, CLOCK
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["FairTail"]
-
 
 class FairTail:
     """Picks the task that has waited longest.

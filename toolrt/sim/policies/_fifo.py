@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["Fifo"]
-
 
 class Fifo:
     """Let the task that has been runnable for longest step next."""

@@ -17,8 +17,6 @@ import attrs
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["FollowSchedule", "Strayed"]
-
 
 @attrs.frozen
 class Strayed:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["Change", "PriorityRow", "RunningSums", "choice_of"]
-
 #: Where a name was put in, with the name; or taken out, with None.
 Change = tuple[int, str | None]
 

@@ -29,8 +29,6 @@ from toolrt.sim.policies._kept import Change, PriorityRow, choice_of
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
-__all__ = ["PCT"]
-
 
 class PCT:
     """Let the enabled task of the highest priority step; priorities change at ``depth - 1`` random steps.

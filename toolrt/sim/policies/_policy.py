@@ -31,8 +31,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import Resource
 
-__all__ = ["Policy", "RunInfo", "checked_choice"]
-
 
 @attrs.frozen
 class RunInfo:

@@ -23,8 +23,6 @@ from toolrt.sim.policies._kept import Change, PriorityRow, choice_of
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
-__all__ = ["POS"]
-
 _Footprint = tuple[tuple[Resource, bool], ...]
 
 # The kinds of things that tasks park on.

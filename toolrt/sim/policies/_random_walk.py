@@ -11,8 +11,6 @@ from _random import Random
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
-__all__ = ["RandomWalk"]
-
 
 class RandomWalk:
     """Pick each step among the enabled tasks with equal probability.

@@ -12,8 +12,6 @@ from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["Replay"]
-
 
 class Replay:
     """Make the choices of a schedule.

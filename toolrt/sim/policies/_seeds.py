@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["checked_seed", "seed_of", "stream_of"]
-
 # An odd constant whose multiples are spread over all 64 bits (2**64 divided by the golden ratio): neighbouring
 # seeds give samples that share no seed.
 _SPREAD = 0x9E3779B97F4A7C15

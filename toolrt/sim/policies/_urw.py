@@ -25,8 +25,6 @@ from toolrt.sim.policies._kept import Change, RunningSums, choice_of
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 
-__all__ = ["URW"]
-
 # So many executions of a sample measure before lengths are used.
 _TRIALS = 3
 

@@ -29,21 +29,6 @@ from toolrt.sim.engine._job import Driver, InPasses, Job
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.programs._crashes import crashing
 
-__all__ = [
-    "CANCELLED",
-    "CRASH",
-    "DEFAULT_CLOCK_MOVES",
-    "arguments_for",
-    "checked_jobs",
-    "enters_scope",
-    "named_actors",
-    "with_actors",
-    "with_clock",
-    "with_crash",
-    "with_order",
-]
-
-
 #: So often the clock may move early, unless the caller says otherwise: most bugs need one deadline, or two in a row.
 DEFAULT_CLOCK_MOVES = 2
 

@@ -30,8 +30,6 @@ import trio
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.programs._chances import choose
 
-__all__ = ["AsgiDriver", "AsgiResponse", "AsgiWebSocket", "asgi"]
-
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]

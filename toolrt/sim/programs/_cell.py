@@ -9,8 +9,6 @@ from toolrt import probe
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import current_scheduler
 
-__all__ = ["OUTSIDE", "Cell"]
-
 T = TypeVar("T")
 
 #: The second part of the name of a nameless cell that was made outside an execution.  Its number counts the

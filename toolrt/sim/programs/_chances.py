@@ -24,8 +24,6 @@ import trio
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import current_scheduler
 
-__all__ = ["choose", "faults", "scope"]
-
 
 @contextmanager
 def scope(name: str) -> Iterator[trio.CancelScope]:

@@ -27,8 +27,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import TEARDOWN
 
-__all__ = ["crashing", "durable"]
-
 T = TypeVar("T")
 
 

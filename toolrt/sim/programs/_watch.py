@@ -45,8 +45,6 @@ from toolrt.sim.programs._watch_below import (
     name_of_attribute,
 )
 
-__all__ = ["watch"]
-
 T = TypeVar("T")
 
 

@@ -29,8 +29,6 @@ import trio
 
 from toolrt.sim.programs._cell import Cell
 
-__all__ = ["DEPTH_MOST", "REPORTING", "VALUES", "Below", "attributes_of", "copied", "is_frozen", "name_of_attribute"]
-
 #: So many attributes and items lead from what is watched to the last that is, too.
 DEPTH_MOST = 20
 # So many things below it are looked at.

@@ -30,8 +30,6 @@ from toolrt.sim.strategies.dpor._continuation import NearContinuation
 from toolrt.sim.strategies.dpor._search import DPORSearch
 from toolrt.sim.strategies.dpor._spread import SpreadSearch
 
-__all__ = ["Hybrid"]
-
 # Of the budget one half at most is sampled; shrinking takes a tenth, and at most so many executions.
 _SAMPLED, _SHRUNK, _SHRUNK_MOST = 2, 10, 100
 

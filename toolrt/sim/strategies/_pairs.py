@@ -31,8 +31,6 @@ from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._strategy import Search, check_executions, check_seed
 from toolrt.trace import stable_text
 
-__all__ = ["Guided", "PairCoverage", "RacingPair"]
-
 # So many executions come before the first that is directed.
 _FIRST = 10
 

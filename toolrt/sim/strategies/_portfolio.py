@@ -25,8 +25,6 @@ from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._random import Random
 from toolrt.sim.strategies._strategy import Search, Shared, check_executions, check_seed
 
-__all__ = ["Portfolio"]
-
 # Whose turn it is among ten executions: four of URW, two of POS, one each of PCT at depths 1 to 3, one random walk.
 _TURNS = (0, 2, 0, 1, 3, 0, 4, 1, 0, 5)
 

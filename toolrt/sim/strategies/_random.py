@@ -18,8 +18,6 @@ from toolrt.sim.policies._seeds import stream_of
 from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._strategy import Search, Shared, check_executions
 
-__all__ = ["Random"]
-
 # Those that are no code of the user's.
 _OWN = (Fifo, RandomWalk, PCT, POS, URW)
 

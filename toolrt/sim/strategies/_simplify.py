@@ -19,8 +19,6 @@ from typing import Any
 
 from toolrt.sim.engine._execution import Execution
 
-__all__ = ["MAX_TRIES", "Trial", "shrink"]
-
 #: How many executions shrinking may take.
 MAX_TRIES = 400
 

@@ -28,8 +28,6 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.policies._seeds import checked_seed
 
-__all__ = ["Redundant", "Search", "Shared", "Strategy", "check_executions", "check_seed", "uncontrolled"]
-
 
 class Redundant(Exception):
     """Raised by a policy: another execution has already shown what this one can show.  It is ended and not counted."""

@@ -38,8 +38,6 @@ from toolrt.sim.policies._fair_tail import FairTail
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.strategies._strategy import Search, Shared, uncontrolled
 
-__all__ = ["Bounded", "Exhaustive"]
-
 
 @attrs.frozen
 class Exhaustive:

@@ -30,23 +30,6 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = [
-    "Again",
-    "Atomic",
-    "Before",
-    "CodeLine",
-    "Constraint",
-    "LockOrder",
-    "Shielded",
-    "again",
-    "atomic",
-    "before",
-    "in_words",
-    "line",
-    "lock_order",
-    "shielded",
-]
-
 
 @attrs.frozen
 class CodeLine:

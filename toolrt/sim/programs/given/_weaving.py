@@ -32,8 +32,6 @@ from toolrt.sim.programs.tracking import _sources
 from toolrt.sim.programs.tracking._births import reach
 from toolrt.sim.programs.tracking._swapped import SwappedCode
 
-__all__ = ["GivenWorld", "is_left_before_a_wait", "line_of_if", "world_of"]
-
 _Program = Callable[[], Awaitable[Any]]
 
 #: Functions are looked for among so many objects.

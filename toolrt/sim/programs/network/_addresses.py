@@ -22,8 +22,6 @@ from toolrt.sim._trio_internals import SOCKETS
 from toolrt.sim.programs.network._endpoints import Address, Endpoint, failed
 from toolrt.sim.programs.network._links import Host, touch
 
-__all__ = ["Addresses"]
-
 # The ports that Linux picks from.
 _FIRST_PORT, _PORTS = 32_768, 28_232
 

@@ -14,8 +14,6 @@ from toolrt.probe import Resource
 from toolrt.sim.programs.network._endpoints import Address, Endpoint, NetworkParts, failed, would_block
 from toolrt.sim.programs.network._links import Host, touch
 
-__all__ = ["Datagrams"]
-
 # The longest that fits into a packet.
 _LONGEST = 65_507
 

@@ -17,8 +17,6 @@ from toolrt.probe import Resource
 from toolrt.sim.programs.network._faults import Faults
 from toolrt.sim.programs.network._links import Host, Links, touch
 
-__all__ = ["Address", "Endpoint", "NetworkParts", "failed", "would_block"]
-
 #: A (host, port) pair, such a pair with what IPv6 adds, or a path.
 Address = Any
 

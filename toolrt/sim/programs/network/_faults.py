@@ -12,8 +12,6 @@ from toolrt.sim.programs._chances import choose
 from toolrt.sim.programs.network._links import Host, Links
 from toolrt.sim.programs.network._settings import NetworkSettings
 
-__all__ = ["Faults"]
-
 
 class SendFault(NamedTuple):
     """What happens to something that is sent."""

@@ -20,9 +20,6 @@ from toolrt.sim.programs.network._streams import Stream, connect_pair
 from toolrt.sim.programs.network._tls_sockets import wrapped
 from toolrt.sim.programs.network._waiting import close_waits, wait_until_ready
 
-__all__ = ["NetworkStandIn"]
-
-
 # These see by themselves whether a socket is real.
 _BOTH = ("__init__", "dup")
 

@@ -16,8 +16,6 @@ from toolrt import probe
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals import Arrivals, SocketRun
 
-__all__ = ["Host", "Links", "touch"]
-
 
 def touch(resource: Resource, write: bool) -> None:
     """Report that the running step read or wrote `resource`."""

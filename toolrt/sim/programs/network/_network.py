@@ -14,8 +14,6 @@ from toolrt.sim.engine._host import current_scheduler, enter_stand_in
 from toolrt.sim.programs.network._settings import NetworkSettings
 from toolrt.sim.programs.network._state import HOST, NETWORKS
 
-__all__ = ["Network"]
-
 
 class Network(NetworkSettings):
     """Hosts, and what lies between them.  A context manager: sockets made inside the block are in this network.

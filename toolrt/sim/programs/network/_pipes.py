@@ -5,8 +5,6 @@ from __future__ import annotations
 from toolrt.probe import Resource
 from toolrt.sim.programs.network._records import Records
 
-__all__ = ["BytePipe"]
-
 
 class BytePipe:
     """One direction of a connection."""

@@ -6,8 +6,6 @@ are, and in which order, does not.  A read that moves a part only is therefore c
 
 from __future__ import annotations
 
-__all__ = ["Records"]
-
 _HEADER = 5
 
 

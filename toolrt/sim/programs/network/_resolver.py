@@ -16,8 +16,6 @@ from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import real_getaddrinfo, real_getnameinfo
 from toolrt.sim.programs.network._state import NetworkState, refuse
 
-__all__ = ["Resolver", "addresses_of", "names_of", "numeric_address"]
-
 _NUMERIC = socket.AI_NUMERICHOST
 
 

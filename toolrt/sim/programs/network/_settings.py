@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["NetworkSettings"]
-
 
 class NetworkSettings:
     """What a network is like, checked."""

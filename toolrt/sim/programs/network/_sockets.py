@@ -26,8 +26,6 @@ from toolrt.sim.programs.network._resolver import numeric_address
 from toolrt.sim.programs.network._state import NetworkState, refuse
 from toolrt.sim.programs.network._waiting import wait_until_ready
 
-__all__ = ["SimulatedSocket", "become_simulated", "endpoint_of", "opened"]
-
 _BLOCKS = NotSimulated("block on a socket", "use trio.socket: no other task could run meanwhile")
 
 

@@ -21,8 +21,6 @@ from toolrt.sim.programs.network._links import Host, Links
 from toolrt.sim.programs.network._settings import NetworkSettings
 from toolrt.sim.programs.network._streams import Stream
 
-__all__ = ["HOST", "NETWORKS", "NetworkState", "refuse", "sockets_are_real"]
-
 #: The name of the machine that the running task is on; None: the first.
 HOST: ContextVar[str | None] = ContextVar("toolrt simulated host", default=None)
 

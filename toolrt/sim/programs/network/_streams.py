@@ -19,8 +19,6 @@ from toolrt.sim.programs.network._endpoints import Address, Endpoint, NetworkPar
 from toolrt.sim.programs.network._links import Host, touch
 from toolrt.sim.programs.network._pipes import BytePipe
 
-__all__ = ["Stream", "connect_pair"]
-
 _UNCONNECTED, _LISTENING, _CONNECTING, _CONNECTED, _BROKEN = "unconnected", "listening", "connecting", "connected", ""
 
 

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["wrapped"]
-
 # So many bytes are read at once.
 _MOST = 65_536
 

@@ -12,8 +12,6 @@ from toolrt.probe import Resource
 from toolrt.sim.programs.network._endpoints import Endpoint
 from toolrt.sim.programs.network._links import touch
 
-__all__ = ["close_waits", "wait_until_ready"]
-
 
 class SocketWaiter:
     """A task that waits for a socket; its ``custom_sleep_data`` meanwhile."""

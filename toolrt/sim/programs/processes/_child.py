@@ -39,8 +39,6 @@ from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.network._state import refuse
 from toolrt.sim.programs.processes._pipes import ChildFile, descriptor, end_of, name_new
 
-__all__ = ["FIRST_PID", "ChildProcess", "ScriptedPopen", "start"]
-
 #: No process of an operating system has such a number.
 FIRST_PID, _PIDS = 1 << 23, 1 << 22
 

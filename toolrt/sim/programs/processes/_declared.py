@@ -16,8 +16,6 @@ from toolrt.sim.engine._host import current_scheduler, enter_stand_in
 from toolrt.sim.programs._chances import choose
 from toolrt.sim.programs.processes._child import ChildProcess
 
-__all__ = ["DECLARED", "Process", "words_of"]
-
 _Plain = bytes | Iterable[bytes]
 
 

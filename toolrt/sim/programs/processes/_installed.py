@@ -30,9 +30,6 @@ from toolrt.sim.programs.processes._pipes import PipeHolder, PipeOS, end_of, mem
 from toolrt.sim.programs.processes._real import RealCommand
 from toolrt.sim.programs.processes._signals import by_number
 
-__all__ = ["ProcessStandIn"]
-
-
 # The real children of the execution, to be ended with it, and what Trio has open to see their end.
 _STARTED: list[subprocess.Popen[bytes]] = []
 _OPENED: list[FileIO] = []

@@ -21,8 +21,6 @@ from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.network._pipes import BytePipe
 from toolrt.sim.programs.network._state import NETWORKS
 
-__all__ = ["ChildFile", "PipeHolder", "PipeOS", "end_of", "memory_pipe", "name_new"]
-
 _CAPACITY = 65_536
 _ATOMIC = 4_096
 

@@ -20,8 +20,6 @@ from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.processes._child import ChildProcess
 from toolrt.sim.programs.processes._pipes import end_of
 
-__all__ = ["RealCommand"]
-
 
 class RealCommand:
     """The script of a child that is a real command.

@@ -16,8 +16,6 @@ from toolrt.sim.programs.network._endpoints import failed
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.processes._child import FIRST_PID, ScriptedPopen
 
-__all__ = ["by_number"]
-
 
 def _children() -> Iterator[ScriptedPopen]:
     """Give the children of this execution that have not ended."""

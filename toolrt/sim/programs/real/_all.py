@@ -27,8 +27,6 @@ from toolrt.sim.programs.real._opened import RealFile, identity_of
 from toolrt.sim.programs.real._polls import PAUSE, poll
 from toolrt.sim.programs.real._waits import RealWait
 
-__all__ = ["RealFiles"]
-
 # Of the time that a real operation may take, these parts are given to an answer that is expected while others can run,
 # and to that of another server before something is sent.
 _PATIENCE, _MOMENT = 0.1, 0.01

@@ -13,8 +13,6 @@ from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._state import NETWORKS
 from toolrt.sim.programs.real._all import RealFiles
 
-__all__ = ["RealStandIn"]
-
 
 class RealStandIn:
     """Stands where programs wait for what is real."""

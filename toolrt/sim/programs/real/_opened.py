@@ -14,8 +14,6 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.sim.programs.real._polls import STREAMS, kind_of, what_is_there
 
-__all__ = ["RealFile"]
-
 _NO_BLOCKING = "no wait has found anything yet"
 
 

@@ -12,8 +12,6 @@ from contextlib import suppress
 
 from toolrt.sim._trio_internals import real_monotonic, real_sleep
 
-__all__ = ["LISTENS", "MESSAGES", "PAUSE", "STREAMS", "kind_of", "poll", "what_is_there"]
-
 #: What a socket or file carries: bytes, messages, or connections to be accepted.
 STREAMS, MESSAGES, LISTENS = "bytes", "messages", "connections"
 

@@ -19,8 +19,6 @@ from toolrt.sim._trio_internals import OUTSIDE
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.real._opened import RealFile
 
-__all__ = ["RealWait"]
-
 
 class WaitsOf(Protocol):
     """The real files and sockets of an execution, for one of its waits."""

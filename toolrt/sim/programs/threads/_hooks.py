@@ -25,8 +25,6 @@ from toolrt.sim.programs.threads._locks import LOCKS, lock_of, take, wake_waiter
 from toolrt.sim.programs.threads._own import replace_own_threads
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
-__all__ = ["ThreadStandIn"]
-
 _Mine = Callable[[], Seam | None]
 
 

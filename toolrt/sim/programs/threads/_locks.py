@@ -19,8 +19,6 @@ from toolrt.sim._trio_internals import lent
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
-__all__ = ["LOCKS", "give", "lock_of", "take", "wake_waiters"]
-
 #: The types of locks.
 LOCKS: tuple[Any, ...] = (type(allocate_lock()), type(threading.RLock()))
 

@@ -26,8 +26,6 @@ from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.threads._worker import Abandoned, SimulatedThread
 
-__all__ = ["replace_own_threads", "simulate_own_threads"]
-
 _Mine = Callable[[], Seam | None]
 
 # Those that simulated programs have started.

@@ -40,8 +40,6 @@ from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import end_of_limit
 
-__all__ = ["Abandoned", "SimulatedThread", "thread_seconds"]
-
 # So long a thread that is abandoned, or that keeps the turn after Ctrl-C, may take.
 _SECONDS_TO_END = 1.0
 

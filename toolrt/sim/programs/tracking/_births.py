@@ -18,8 +18,6 @@ from toolrt.probe import Resource
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import ATOM, CONTAINER, INSTANCE, NEUTRAL, OPAQUE, TUPLE, kind_of
 
-__all__ = ["Reached", "attributes_of", "reach"]
-
 
 class Reached:
     """What is reached from some roots: the names of objects, and the functions."""

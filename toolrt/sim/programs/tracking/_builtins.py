@@ -48,8 +48,6 @@ from toolrt.sim.programs.tracking._touch import (
 )
 from toolrt.sim.programs.tracking._uses import advances
 
-__all__ = ["CLASSES", "FUNCTIONS", "Model", "builtin", "container_method", "foreign", "reads_deeply"]
-
 Model = Callable[..., Any]
 
 

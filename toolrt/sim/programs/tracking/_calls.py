@@ -47,8 +47,6 @@ from toolrt.sim.programs.tracking._touch import (
 )
 from toolrt.sim.programs.tracking._uses import advances
 
-__all__ = ["call", "method"]
-
 
 def call(function: Any) -> Any:
     """Give what to call in place of `function`: itself where its code reports."""

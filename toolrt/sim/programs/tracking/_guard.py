@@ -27,8 +27,6 @@ from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 from toolrt.sim.programs.tracking._sources import expressions_of, module_of
 from toolrt.sim.programs.tracking._touch import let_go, name_of
 
-__all__ = ["KeptAside", "SeenAccess", "modules_of", "said_of", "variable_at"]
-
 
 @attrs.frozen
 class SeenAccess:

@@ -33,24 +33,6 @@ import trio
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.engine._polls import PolledTime
 
-__all__ = [
-    "ATOM",
-    "CONTAINER",
-    "INSTANCE",
-    "LAZY",
-    "NEUTRAL",
-    "OPAQUE",
-    "TUPLE",
-    "code_reports",
-    "dunders_of",
-    "forget_classes",
-    "function_reports",
-    "is_generated",
-    "is_tracked",
-    "kind_of",
-    "note_tracked",
-]
-
 #: What cannot change; tuples and their like; builtin containers; iterators and views; what reports for itself, or is
 #: code; objects with attributes; everything else.
 ATOM, TUPLE, CONTAINER, LAZY, NEUTRAL, INSTANCE, OPAQUE = range(1, 8)

@@ -14,8 +14,6 @@ from toolrt.sim._trio_internals import lent
 from toolrt.sim.programs.threads._locks import LOCKS, give, lock_of, take
 from toolrt.sim.programs.tracking._touch import made, name_of, now, report
 
-__all__ = ["LOCK_MODELS", "HeldLock", "is_lock", "lock_method"]
-
 
 def is_lock(thing: Any) -> bool:
     """Whether `thing` is a lock, or a condition, which stands for its lock."""

@@ -21,8 +21,6 @@ from toolrt.sim.programs.tracking import _calls, _items, _touch, _uses
 from toolrt.sim.programs.tracking._scopes import Scope, scopes_of
 from toolrt.sim.programs.tracking._syntax import OPERATORS, is_plain, may_wait, names_in, says_why
 
-__all__ = ["fill", "rewritten"]
-
 _MARK = "\0toolrt:"
 _TOUCHES = "born load load_cell load_global made new_cells store store_cell store_global use wild"
 _HELPERS: dict[str, Any] = {

@@ -15,8 +15,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Scope", "scopes_of"]
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -21,8 +21,6 @@ from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._kinds import is_tracked, note_tracked
 from toolrt.sim.programs.tracking._rewrite import fill, rewritten
 
-__all__ = ["expressions_of", "is_stale", "module_of", "namespace_of", "new_code", "source_of", "woven_code"]
-
 _Key = tuple[str, int, Any]
 
 # By file and source: the new codes, by what they stand for.

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["SwappedCode"]
-
 
 class SwappedCode(ABC):
     """Puts its code in place when the first of its blocks opens, and takes it away when the last one closes."""

@@ -40,8 +40,6 @@ from toolrt.sim.programs.tracking._kinds import (
     kind_of,
 )
 
-__all__ = ["Touched", "now"]
-
 MISSING = object()
 MEMBER = types.MemberDescriptorType
 _GETSET = types.GetSetDescriptorType

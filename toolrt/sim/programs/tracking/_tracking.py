@@ -29,17 +29,6 @@ from toolrt.sim.programs.tracking._sources import is_stale, module_of, namespace
 from toolrt.sim.programs.tracking._swapped import SwappedCode
 from toolrt.sim.programs.tracking._turns import take_turn
 
-__all__ = [
-    "Track",
-    "Tracking",
-    "active",
-    "can_be_seen",
-    "guard_of",
-    "tracked",
-    "tracking_of",
-    "with_tracking",
-]
-
 _Program = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 

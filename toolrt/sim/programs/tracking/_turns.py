@@ -20,8 +20,6 @@ from toolrt.sim.programs.threads._worker import SimulatedThread
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 
-__all__ = ["take_turn"]
-
 # Before Python 3.12 it computes its value under a lock of its own, in code that otherwise reports.
 _UNDER_A_LOCK: CodeType | None = cached_property.__get__.__code__ if sys.version_info < (3, 12) else None
 

@@ -13,8 +13,6 @@ from typing import Protocol
 from toolrt.sim._paths import CANCEL, CLOCK
 from toolrt.sim.policies._seeds import seed_of
 
-__all__ = ["Continuation", "NearContinuation", "RandomContinuation"]
-
 _MASK = (1 << 64) - 1
 
 # Of 256: how often an execution leaves the task that could go on.  Each execution has one of these.

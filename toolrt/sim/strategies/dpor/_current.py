@@ -20,8 +20,6 @@ from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["CurrentExecution"]
-
 # What steps whenever it likes, also in the middle of a pass.
 _BESIDE = (DEADLINE, REAL, THREAD, PROCESS)
 

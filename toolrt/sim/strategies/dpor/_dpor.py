@@ -9,8 +9,6 @@ from toolrt.sim.policies._seeds import checked_seed
 from toolrt.sim.strategies.dpor._search import DPORSearch
 from toolrt.sim.strategies.dpor._spread import SpreadSearch
 
-__all__ = ["DPOR"]
-
 
 @attrs.frozen
 class DPOR:

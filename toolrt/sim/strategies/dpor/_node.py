@@ -8,20 +8,6 @@ from typing import Any, NamedTuple
 from toolrt.sim._paths import CLOCK
 from toolrt.sim.strategies.dpor._steps import NOTHING, Footprint
 
-__all__ = [
-    "Branches",
-    "Key",
-    "Move",
-    "Node",
-    "Prefix",
-    "Sleep",
-    "any_step",
-    "could_at_rest",
-    "let_one_begin",
-    "sleep_on",
-]
-
-
 #: What makes a step one and not another: its task and its number among that task's, with what was chosen up to then.
 Key = tuple[str, int, tuple[int, ...]]
 

@@ -12,8 +12,6 @@ from typing import Any
 from toolrt.sim.strategies.dpor._node import Move, Node
 from toolrt.sim.strategies.dpor._steps import WILD, Footprint
 
-__all__ = ["Plan", "reversal"]
-
 
 class Plan:
     """Steps of an execution, to be run from another place than where they were.

@@ -45,8 +45,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["MOST", "Reachable", "reachable"]
-
 #: So many objects are looked at: 0.1 s.
 MOST = 20_000
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
     from toolrt.sim.strategies.dpor._node import Node
 
-__all__ = ["KeptExecution", "Samples", "Unlike", "order_of"]
-
 # Longer samples are not put into another order: what that takes grows with the square of their steps.
 _STEPS_MOST = 2_000
 

@@ -50,8 +50,6 @@ from toolrt.sim.strategies.dpor._witness import Observed
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["BranchPoint", "DPORSearch"]
-
 # Unless the caller says how many samples are drawn.
 _SAMPLES_LEAST, _SAMPLES_MOST = 4, 100
 

@@ -18,8 +18,6 @@ from toolrt.sim.policies._policy import Policy
 from toolrt.sim.strategies.dpor._continuation import RandomContinuation
 from toolrt.sim.strategies.dpor._search import DPORSearch
 
-__all__ = ["SpreadSearch"]
-
 # So many parts take turns.
 _PARTS = 32
 

@@ -18,8 +18,6 @@ from toolrt.sim._paths import CLOCK
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["NOTHING", "WILD", "Events", "Footprint", "Footprints"]
-
 
 class Footprint:
     """What one step touched."""

@@ -25,8 +25,6 @@ from toolrt.sim.strategies.dpor._steps import NOTHING, WILD, Events
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["ExecutionTree"]
-
 # A race so many steps from the end of its execution is planned at once.  One further off costs as much as it is long,
 # and is asked for: it is planned when the search comes back to its place, which may be never; or with so many others.
 _NEAR, _MOST_ASKED = 100, 16

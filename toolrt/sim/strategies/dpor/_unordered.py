@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
     from toolrt.sim.strategies.dpor._node import Node
 
-__all__ = ["Pair", "UnorderedPairs", "pair_of"]
-
 Pair = tuple[Key, Key]
 
 _TIMES = 3

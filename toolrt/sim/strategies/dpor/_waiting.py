@@ -13,8 +13,6 @@ from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["Waiting"]
-
 
 class Waiting:
     """Those tasks of one execution, while it runs.

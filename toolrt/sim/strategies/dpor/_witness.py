@@ -17,9 +17,6 @@ from collections.abc import Callable
 from toolrt.probe import Resource
 from toolrt.sim.strategies.dpor._steps import Footprint
 
-__all__ = ["Observation", "Observed", "Versions", "Witness"]
-
-
 #: Of a resource: whether a step wrote it, a hash of its last writer before, and one of its readers since.
 Version = tuple[bool, int, int]
 
