@@ -45,6 +45,7 @@ from toolrt.sim._trio_internals._reporter import deed_of
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import (
+    OwnRun,
     Seam,
     begins_awake,
     begins_cancelled,
@@ -83,6 +84,7 @@ __all__ = [
     "Decided",
     "ForcedEnd",
     "MemorySockets",
+    "OwnRun",
     "Primitives",
     "RealIO",
     "Replacements",

@@ -30,7 +30,7 @@ from toolrt.sim._trio_internals._decided import FILES, PROCESSES, SOCKETS, Decid
 from toolrt.sim._trio_internals._forced_end import where_it_stands
 from toolrt.sim._trio_internals._mock_clock import install_mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
-from toolrt.sim._trio_internals._outside import refusals
+from toolrt.sim._trio_internals._outside import Refusal, refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
@@ -74,39 +74,32 @@ class _Shuffler:
 
 @contextmanager
 def controlled(
-    tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None], decided: Decided
+    tick: Callable[[list[Task]], bool], mine: Callable[[], Seam | None], decided: Decided
 ) -> Iterator[StandIns]:
-    """Let `tick` schedule the run of `seam()` inside the block; give the stand-ins that its programs enter.
+    """Let `tick` schedule a run of ours inside the block; give the stand-ins that its programs enter.
 
     Args:
         tick: is given the runnable tasks of each pass of any Trio loop in this process; False says "not mine".
-        seam: gives the run under control, or None while there is none yet.
+        mine: gives the run under control in a thread that is inside it, else None.
         decided: decides what the program asks of chance and of clocks.
     """
-
-    def mine() -> Seam | None:
-        current = seam()
-        return current if current is not None and current.is_current() else None
 
     def note_start(frame: FrameType) -> None:
         if (current := mine()) is not None:
             current.started[where_it_stands(frame)] += 1
 
-    replacements = Replacements()
-    replace = replacements.replace
-
-    def refuse(
+    def refused(
         holder: Any,
         name: str,
         action: str,
         remedy: str,
         stays: Callable[..., bool] | None = None,
-    ) -> None:
+    ) -> tuple[Any, str, Any]:
         real = holder.__dict__[name]
 
         # What refuses in the place of another refusal has its `refuses`, too.
         @wraps(real)
-        def refused(*args: Any, **kwargs: Any) -> Any:
+        def refuse(*args: Any, **kwargs: Any) -> Any:
             current = mine()
             if (
                 current is not None
@@ -119,61 +112,66 @@ def controlled(
                 raise refusal
             return real(*args, **kwargs)
 
-        refused.__dict__.setdefault("refuses", real)
-        replace(holder, name, refused)
+        refuse.__dict__.setdefault("refuses", real)
+        return holder, name, refuse
 
+    thread = "use trio.to_thread.run_sync, which is simulated, or call the function directly"
+    own_run = "await the function itself; a simulation already is its Trio run"
+    process = 'start one that sim.Process declares with trio.run_process, or say sim.leave_real("processes")'
+    outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
+    files = f'{outside}, or say sim.leave_real("{FILES}")'
+    sockets = f'give it a memory stream or a stand-in, or say sim.leave_real("{SOCKETS}")'
+
+    def is_no_socket(_: object, sock: object) -> bool:
+        return decided.leaves_real(SOCKETS) or type(sock) is not socket.socket
+
+    def calls_callbacks(_: object, waits_for: object, *__: object) -> bool:
+        current = mine()
+        return current is not None and current.calls_back_on(waits_for)
+
+    def leaves_processes_real(*_: object, **__: object) -> bool:
+        return decided.leaves_real(PROCESSES)
+
+    def leaves_sockets_real(*_: object, **__: object) -> bool:
+        return decided.leaves_real(SOCKETS)
+
+    def refused_outside(refusal: Refusal) -> tuple[Any, str, Any]:
+        remedy = thread if refusal.action.startswith("start a thread") else outside
+        stays = leaves_sockets_real if refusal.action == "use a socket" else None
+        if refusal.action.startswith("start a subprocess"):
+            remedy = process
+            # A fork would be one of the simulation itself.
+            stays = leaves_processes_real if refusal.name in ("__init__", "system", *_SPAWNS) else None
+        return refused(refusal.holder, refusal.name, refusal.action, remedy, stays=stays)
+
+    replacements = Replacements()
     had_hypothesis = "hypothesis" in sys.modules
-    try:
-        replace(_run, "_r", _Shuffler(_run._r, tick))
-        replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
-        replace(_run.CancelStatus, "recalculate", recalculate_in_path_order(mine))
-        replace(_run.Deadlines, "expire", expire_in_path_order(mine))
-        if is_known():
-            replace(_run.Runner, "spawn_impl", slim_spawn(note_start))
-            replace(_run.CancelScope, "_might_change_registered_deadline", slim_deadline())
-            replace(_run, "cancel_shielded_checkpoint", slim_checkpoint())
-        replace(_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine))
-        replace(_run.Runner, "current_statistics", _statistics_of_the_program(mine))
-        thread = "use trio.to_thread.run_sync, which is simulated, or call the function directly"
-        refuse(threading.Thread, "start", "start a thread", thread)
+    waits = [name for name in _IO_WAITS if name in _run.TheIOManager.__dict__]
+    slim = [
+        (_run.Runner, "spawn_impl", slim_spawn(note_start)),
+        (_run.CancelScope, "_might_change_registered_deadline", slim_deadline()),
+        (_run, "cancel_shielded_checkpoint", slim_checkpoint()),
+    ]
+    table = [
+        (_run, "_r", _Shuffler(_run._r, tick)),
+        (_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+        (_run.CancelStatus, "recalculate", recalculate_in_path_order(mine)),
+        (_run.Deadlines, "expire", expire_in_path_order(mine)),
+        *(slim if is_known() else ()),
+        (_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine)),
+        (_run.Runner, "current_statistics", _statistics_of_the_program(mine)),
+        (signal, "raise_signal", _interrupts_the_program(mine)),
+        refused(threading.Thread, "start", "start a thread", thread),
         # Both trio.run and guest mode begin here.
-        own_run = "await the function itself; a simulation already is its Trio run"
-        refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
-        process = 'start one that sim.Process declares with trio.run_process, or say sim.leave_real("processes")'
-        outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
-        files = f'{outside}, or say sim.leave_real("{FILES}")'
-        sockets = f'give it a memory stream or a stand-in, or say sim.leave_real("{SOCKETS}")'
-
-        def is_no_socket(_: object, sock: object) -> bool:
-            return decided.leaves_real(SOCKETS) or type(sock) is not socket.socket
-
+        refused(_run, "setup_runner", "start a Trio run of its own", own_run),
         # Made outside the program: a socket of the network in memory does not get here.
-        refuse(_socket._SocketType, "__init__", "use a socket of the operating system", sockets, stays=is_no_socket)
-
-        def calls_callbacks(_: object, waits_for: object, *__: object) -> bool:
-            current = mine()
-            return current is not None and current.calls_back_on(waits_for)
-
-        for name in _IO_WAITS:
-            if name in _run.TheIOManager.__dict__:
-                refuse(_run.TheIOManager, name, "wait for real input or output", files, stays=calls_callbacks)
-
-        def leaves_processes_real(*_: object, **__: object) -> bool:
-            return decided.leaves_real(PROCESSES)
-
-        def leaves_sockets_real(*_: object, **__: object) -> bool:
-            return decided.leaves_real(SOCKETS)
-
-        for refusal in refusals():
-            remedy = thread if refusal.action.startswith("start a thread") else outside
-            stays = leaves_sockets_real if refusal.action == "use a socket" else None
-            if refusal.action.startswith("start a subprocess"):
-                remedy = process
-                # A fork would be one of the simulation itself.
-                stays = leaves_processes_real if refusal.name in ("__init__", "system", *_SPAWNS) else None
-            refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=stays)
-        replace(signal, "raise_signal", _interrupts_the_program(mine))
-        install_mock_clock(replace, mine)
+        refused(_socket._SocketType, "__init__", "use a socket of the operating system", sockets, is_no_socket),
+        *(refused(_run.TheIOManager, name, "wait for real input or output", files, calls_callbacks) for name in waits),
+        *map(refused_outside, list(refusals())),
+    ]
+    try:
+        replacements.replace_all(table)
+        install_mock_clock(replacements.replace, mine)
         stand_ins = StandIns(mine)
         with decided.installed(mine), stand_ins.ready():
             yield stand_ins

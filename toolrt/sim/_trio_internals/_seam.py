@@ -277,6 +277,19 @@ def seam_of_this_run() -> Seam:
     return Seam(_run.GLOBAL_RUN_CONTEXT.runner)
 
 
+class OwnRun:
+    """The Trio run under control, among all that this process has."""
+
+    def __init__(self) -> None:
+        #: Of that run; None before it has begun.
+        self.seam: Seam | None = None
+
+    def mine(self) -> Seam | None:
+        """Give its seam in a thread that is inside that run, else None."""
+        seam = self.seam
+        return seam if seam is not None and seam.is_current() else None
+
+
 def is_host_of_guest() -> bool:
     """Say whether this thread is the host of a run in guest mode, and no task of it runs now."""
     runner = getattr(_run.GLOBAL_RUN_CONTEXT, "runner", None)

@@ -20,6 +20,7 @@ from trio.lowlevel import Abort, Task
 from toolrt import probe
 from toolrt.sim._trio_internals import (
     Decided,
+    OwnRun,
     Primitives,
     Reports,
     Seam,
@@ -56,8 +57,8 @@ class Executions:
         self.decided = Decided()
         #: What stands in for the world outside, where its programs have needed it; None before the run has begun.
         self.stand_ins: StandIns | None = None
-        #: The Trio run; None before it has begun.
-        self.seam: Seam | None = None
+        #: The Trio run.
+        self.own = OwnRun()
         #: The execution that runs now; None between two.
         self.scheduler: Scheduler | None = None
         # The harness's task, and the nursery in which it has programs begin.
@@ -79,7 +80,7 @@ class Executions:
         try:
             # Even when Trio itself fails, the observer before observes again.
             with (
-                controlled(self._tick, lambda: self.seam, self.decided) as self.stand_ins,
+                controlled(self._tick, self.own.mine, self.decided) as self.stand_ins,
                 self._reports.confined(),
                 probe.observed_by(probe.sink, inline=probe.threads_inline),
             ):
@@ -87,23 +88,23 @@ class Executions:
         except trio.TrioInternalError as error:
             self._trio_failed(error)
         finally:
-            self.stand_ins = self.seam = self.scheduler = self._main = self._nursery = self._closing = None
+            self.stand_ins = self.own.seam = self.scheduler = self._main = self._nursery = self._closing = None
 
     def _trio_failed(self, error: trio.TrioInternalError) -> None:
         """Make a failure of Trio's own loop the error of the execution that caused it, and end that execution."""
         scheduler = self.scheduler
-        if scheduler is None or self.seam is None:
+        if scheduler is None or self.own.seam is None:
             raise error
         scheduler.fail(error.__cause__ or error)
-        self.seam.leftovers.bury()
+        self.own.seam.leftovers.bury()
         self._jobs.advance(result_of(self._jobs.job, scheduler.record, self.decided.drawn_from))
 
     # ------------------------------------------------------------------ Trio asks
 
     def _tick(self, batch: list[Task]) -> bool:
         """Schedule a pass of Trio's loop; False says that it is another Trio run's."""
-        seam = self.seam
-        if seam is None or not seam.is_current():
+        seam = self.own.mine()
+        if seam is None:
             return False
         if self.scheduler is not None:
             self.scheduler.tick(batch)
@@ -116,9 +117,9 @@ class Executions:
     def _rest(self) -> bool:
         if self.scheduler is not None:
             return True
-        if self.seam is not None:
+        if self.own.seam is not None:
             # An async generator that is being closed may sleep behind a shield.
-            deadline = self.seam.next_deadline()
+            deadline = self.own.seam.next_deadline()
             if deadline < inf:
                 self._clock.now = max(self._clock.now, deadline)
                 return True
@@ -129,7 +130,7 @@ class Executions:
     @trio.lowlevel.enable_ki_protection
     async def _harness(self) -> None:
         """Do jobs until the driver has answered or the Trio run is spoiled."""
-        self.seam = seam = seam_of_this_run()
+        self.own.seam = seam = seam_of_this_run()
         self._main = harness = trio.lowlevel.current_task()
         self._closing = closing = Closing(seam)
         jobs = self._jobs
@@ -259,10 +260,10 @@ class Executions:
     def _end(self, asked: bool) -> None:
         """End the execution; when its caller is asked, the observer before it has the probe again."""
         self.scheduler = probe.implied = None
-        if self.seam is not None:
-            self.seam.holds_deadlines = False
+        if self.own.seam is not None:
+            self.own.seam.holds_deadlines = False
             if self._main is not None:
-                self.seam.interrupt_instead(self._main)
+                self.own.seam.interrupt_instead(self._main)
         self._reports.end()
         if asked and self._observed_by is not None:
             sink, inline = self._observed_by

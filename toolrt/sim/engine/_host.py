@@ -100,7 +100,7 @@ def current_scheduler() -> Scheduler | None:
     if not _current:
         return None
     executions = _current[-1]
-    return executions.scheduler if executions.seam is not None and executions.seam.is_current() else None
+    return executions.scheduler if executions.own.mine() is not None else None
 
 
 def enter_stand_in(room: str) -> None:
