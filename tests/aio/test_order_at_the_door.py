@@ -9,7 +9,11 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.aio.test_laws import OF_A_TRACE
 from toolrt import Claim, Mode, Outcome, Registry, Runtime, ToolCall, aio, tool
+from toolrt.interop import record
+from toolrt.invariants import check
+from toolrt.trace import Trace
 
 
 def _both(landed: list[int]) -> Runtime:
@@ -66,7 +70,10 @@ def test_batches_of_asyncio_tasks_have_the_order_of_their_first_steps(
 
 @pytest.mark.parametrize("steps", range(8))
 def test_an_asyncio_tool_is_not_started_until_its_first_line(steps: int) -> None:
-    """A cancel that comes before the tool's first line leaves the call NOT_STARTED, and any later one INTERRUPTED."""
+    """A cancel that comes before the tool's first line leaves the call NOT_STARTED, and any later one INTERRUPTED.
+
+    The trace says that it started where it did, so the laws hold.
+    """
     begun = []
 
     @aio.tool(safe=True)
@@ -74,15 +81,49 @@ def test_an_asyncio_tool_is_not_started_until_its_first_line(steps: int) -> None
         begun.append(True)
         await asyncio.Event().wait()
 
-    async def main() -> Outcome:
-        async with aio.open_batch(Runtime(Registry([wait]))) as batch:
-            batch.submit(ToolCall("c", "wait", {}))
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            batch.cancel("enough")
-        return batch.outcome.results[0].outcome
+    async def main() -> tuple[Outcome, Trace]:
+        with record() as recorder:
+            async with aio.open_batch(Runtime(Registry([wait]))) as batch:
+                batch.submit(ToolCall("c", "wait", {}))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                batch.cancel("enough")
+            return batch.outcome.results[0].outcome, recorder.trace()
 
-    assert asyncio.run(main()) is (Outcome.INTERRUPTED if begun else Outcome.NOT_STARTED)
+    outcome, trace = asyncio.run(main())
+    assert outcome is (Outcome.INTERRUPTED if begun else Outcome.NOT_STARTED)
+    assert sum(event.kind == "call.started" for event in trace.events) == len(begun)
+    assert check(trace, OF_A_TRACE) == []
+
+
+@pytest.mark.parametrize("ends", ["time", "loop"])
+def test_an_asyncio_tool_that_fails_before_its_first_line_is_told_as_one_that_started(ends: str) -> None:
+    """Its time is up, or no task can be made for it: its outcome says that it may have done something."""
+
+    @aio.tool(safe=True, timeout=1e-9 if ends == "time" else None)
+    async def wait(ctx: Any) -> None:
+        await asyncio.Event().wait()
+
+    def no_task(loop: object, coroutine: Any, **options: Any) -> Any:
+        coroutine.close()
+        raise ValueError("no task")
+
+    async def main() -> tuple[Outcome, Trace]:
+        with record() as recorder:
+            async with aio.open_batch(Runtime(Registry([wait]))) as batch:
+                if ends == "loop":
+                    asyncio.get_running_loop().set_task_factory(no_task)
+                batch.submit(ToolCall("c", "wait", {}))
+                batch.seal()
+                async for _ in batch:
+                    pass
+                asyncio.get_running_loop().set_task_factory(None)
+            return batch.outcome.results[0].outcome, recorder.trace()
+
+    outcome, trace = asyncio.run(main())
+    assert outcome is (Outcome.TIMED_OUT if ends == "time" else Outcome.ERROR)
+    assert sum(event.kind == "call.started" for event in trace.events) == 1
+    assert check(trace, OF_A_TRACE) == []
 
 
 def test_an_asyncio_tool_that_awaits_trio_is_told_which_decorator_it_needs() -> None:

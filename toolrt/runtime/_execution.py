@@ -226,7 +226,15 @@ def _tell_start(run: ExecutionHost, lane: LaneRecord, call: CallRecord, seconds:
     journal = call.siblings.journal
     replayed = (journal is not None and journal.stands_in(call)) or None
     about = lane.index, probe.in_thread(tool), seconds, tool.interrupt, replayed, tool.idempotent or None
-    observer.tell(CallStarted(call.batch_id, call.call_index, *about), run.telemetry)
+
+    def tell() -> None:
+        call.tell_start = None
+        observer.tell(CallStarted(call.batch_id, call.call_index, *about), run.telemetry)
+
+    if getattr(tool.function, "begins_later", False) and not replayed:
+        call.tell_start = tell
+    else:
+        tell()
 
 
 async def _execute_guarded(
@@ -379,6 +387,10 @@ async def _failed(
     tool: Any = call.tool
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
     call.ended_at = run.now()
+    was_cancelled = cancelled is not None or isinstance(caught, str)
+    never_began = was_cancelled and not call.has_begun and exit_asked is None and not isinstance(rest, EndedBefore)
+    if call.tell_start is not None and not never_began:
+        call.tell_start()
     if rest is not None and observer.measures:
         observer.tell(CallFailed(call.batch_id, call.call_index, rest), run.telemetry)
     if cancelled is not None:
@@ -390,7 +402,7 @@ async def _failed(
         outcome = Outcome.INTERRUPTED
     elif isinstance(rest, EndedBefore):
         outcome, why = rest.outcome, rest.text
-    elif (cancelled is not None or isinstance(caught, str)) and not call.has_begun:
+    elif never_began:
         why = f"not started: {call.cancel_reason or run.cancel_reason or 'its call was cancelled'}"
         outcome = Outcome.NOT_STARTED
     elif isinstance(caught, str):
