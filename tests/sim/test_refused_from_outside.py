@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -21,6 +22,9 @@ _LEAVING: dict[str, Callable[[], object]] = {
     "thread": lambda: threading.Thread(target=int).start(),
     "start_new_thread": lambda: _thread.start_new_thread(int, ()),
     "subprocess": lambda: subprocess.run([sys.executable, "-V"], check=False),
+    "exit": lambda: os._exit(1),
+    "abort": lambda: os.abort(),
+    "exec": lambda: os.execlp(sys.executable, sys.executable, "-V"),
     "lookup": lambda: socket.getaddrinfo("python.org", 80),
 }
 

@@ -137,6 +137,8 @@ def controlled(
 
     def refused_outside(refusal: Refusal) -> tuple[Any, str, Any]:
         remedy = thread if refusal.action.startswith("start a thread") else outside
+        if refusal.action.startswith("end the process"):
+            remedy = "raise SystemExit, which ends the program"
         stays = leaves_sockets_real if refusal.action == "use a socket" else None
         if refusal.action.startswith("start a subprocess"):
             remedy = process

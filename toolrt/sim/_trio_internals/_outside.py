@@ -1,4 +1,4 @@
-"""Refuses library calls that would leave a simulation: subprocesses, other event loops, the operating system's sockets.
+"""Refuses library calls that would leave a simulation: subprocesses, other event loops, the system's sockets, an exit.
 
 Rules.  Only what is the library's own is refused: a stand-in in its place is what a refusal asks
 for.  What stays in the process (files, a database in one) is not refused.
@@ -33,6 +33,7 @@ class Refusal(NamedTuple):
 _THREAD = "start a thread"
 _PROCESS = "start a subprocess"
 _LOOP = "start an event loop of its own"
+_END = "end the process"
 
 _NAMES: tuple[tuple[Any, str, str, str], ...] = (
     (_socket, "socketpair", "use a socket", ""),
@@ -44,6 +45,7 @@ _NAMES: tuple[tuple[Any, str, str, str], ...] = (
     ),
     (subprocess.Popen, "__init__", _PROCESS, "subprocess.Popen"),
     *((os, name, _PROCESS, f"os.{name}") for name in ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp")),
+    *((os, name, _END, f"os.{name}") for name in ("_exit", "abort", "execv", "execve")),
 )
 
 # A platform need not have all of them.
