@@ -175,8 +175,9 @@ class CallRecord:
     cancel_reason: str | None = None
     #: Whether its tool's first line was reached, as far as the bridge to asyncio knows.
     has_begun: bool = True
-    #: Tells that it has started, where that line of asyncio's is waited for; None: it was told, or nobody listens.
-    tell_start: Callable[[], None] | None = None
+    #: Tells that it has started, where that line of asyncio's is waited for; given False, that it never will.  None: it
+    #: was told, or nobody listens.
+    tell_start: Callable[..., None] | None = None
     result: ToolResult | None = None
     #: Modifiers of a call that returned, until its lane has ended.
     modifiers: tuple[Modifier, ...] = ()

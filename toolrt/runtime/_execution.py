@@ -227,14 +227,17 @@ def _tell_start(run: ExecutionHost, lane: LaneRecord, call: CallRecord, seconds:
     replayed = (journal is not None and journal.stands_in(call)) or None
     about = lane.index, probe.in_thread(tool), seconds, tool.interrupt, replayed, tool.idempotent or None
 
-    def tell() -> None:
+    started = CallStarted(call.batch_id, call.call_index, *about)
+
+    def tell_later(has_begun: bool = True) -> None:
         call.tell_start = None
-        observer.tell(CallStarted(call.batch_id, call.call_index, *about), run.telemetry)
+        if has_begun:
+            observer.tell(started, run.telemetry)
 
     if getattr(tool.function, "begins_later", False) and not replayed:
-        call.tell_start = tell
+        call.tell_start = tell_later
     else:
-        tell()
+        observer.tell(started, run.telemetry)
 
 
 async def _execute_guarded(
@@ -389,8 +392,8 @@ async def _failed(
     call.ended_at = run.now()
     was_cancelled = cancelled is not None or isinstance(caught, str)
     never_began = was_cancelled and not call.has_begun and exit_asked is None and not isinstance(rest, EndedBefore)
-    if call.tell_start is not None and not never_began:
-        call.tell_start()
+    if call.tell_start is not None:
+        call.tell_start(not never_began)
     if rest is not None and observer.measures:
         observer.tell(CallFailed(call.batch_id, call.call_index, rest), run.telemetry)
     if cancelled is not None:
