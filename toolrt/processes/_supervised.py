@@ -21,6 +21,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -238,19 +240,33 @@ def drain(stream: trio.lowlevel.FdStream, into: bytearray) -> None:
             into += chunk
 
 
+# A process without any environment is looked at so often, a thousandth of a second apart.
+_LOOKS = 20
+
+# Linux's PF_KTHREAD.
+_KERNEL_THREAD = 0x0020_0000
+
+
 def _kill_marked(mark: str) -> bool:
     """Kill every process that has `mark` in its environment; whether there was one."""
     wanted = f"{_MARK}={mark}".encode()
     killed = False
+    looks: Counter[int] = Counter()
     # What forks while it is looked for is found the next time.
     for _ in range(100):
-        found = [pid for pid in _all_processes() if _has_mark(pid, wanted)]
-        if not found:
+        marks = {pid: _has_mark(pid, wanted) for pid in _all_processes()}
+        found = [pid for pid, has in marks.items() if has]
+        # One that is beginning another program, or ending, shows nothing for a moment.
+        unclear = [pid for pid, has in marks.items() if has is None and looks[pid] < _LOOKS]
+        if not found and not unclear:
             break
-        killed = True
+        killed = killed or bool(found)
+        looks.update(unclear)
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+        if not found:
+            time.sleep(0.001)
     return killed
 
 
@@ -261,9 +277,15 @@ def _all_processes() -> list[int]:
         return []
 
 
-def _has_mark(pid: int, wanted: bytes) -> bool:
+def _has_mark(pid: int, wanted: bytes) -> bool | None:
+    """Say whether a process has the mark; None: it shows no environment, and is neither dead nor the kernel's."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return wanted in file.read().split(b"\0")
+            shown = file.read()
+        if shown:
+            return wanted in shown.split(b"\0")
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, *_, flags = file.read().rpartition(b")")[2].split()[:7]
     except OSError:
         return False
+    return False if state in b"ZX" or int(flags) & _KERNEL_THREAD else None
