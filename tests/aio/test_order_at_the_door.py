@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.aio.test_laws import OF_A_TRACE
-from toolrt import Claim, Mode, Outcome, Registry, Runtime, ToolCall, aio, tool
+from toolrt import Claim, Mode, Outcome, Registry, Runtime, ToolCall, ToolOutput, aio, tool
 from toolrt.interop import record
 from toolrt.invariants import check
 from toolrt.trace import Trace
@@ -124,6 +124,36 @@ def test_an_asyncio_tool_that_fails_before_its_first_line_is_told_as_one_that_st
     assert outcome is (Outcome.TIMED_OUT if ends == "time" else Outcome.ERROR)
     assert sum(event.kind == "call.started" for event in trace.events) == 1
     assert check(trace, OF_A_TRACE) == []
+
+
+def test_an_asyncio_tool_that_runs_again_has_started() -> None:
+    """A cancel that comes before the first line of its second run does not make it one that never started."""
+    begun: list[str] = []
+
+    @aio.tool(safe=True, pure=True)
+    async def add(ctx: Any, text: str) -> ToolOutput:
+        begun.append(text)
+        todos = (*ctx.state.get("todos", ()), text)
+        await asyncio.sleep(0)
+        return ToolOutput(todos, modifiers=[lambda state: state.set("todos", todos)])
+
+    async def main(steps: int) -> Trace:
+        with record() as recorder:
+            async with aio.open_batch(Runtime(Registry([add]))) as batch:
+                for text in "ab":
+                    batch.submit(ToolCall(text, "add", {"text": text}))
+                batch.seal()
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                batch.cancel("enough")
+            return recorder.trace()
+
+    ran = set()
+    for steps in range(40):
+        begun.clear()
+        assert check(asyncio.run(main(steps)), OF_A_TRACE) == []
+        ran.add("".join(begun))
+    assert {"", "ab", "abb"} <= ran
 
 
 def test_an_asyncio_tool_that_awaits_trio_is_told_which_decorator_it_needs() -> None:

@@ -46,25 +46,21 @@ def on_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Co
 
     @functools.wraps(function)
     async def bridged(*args: Any, **named: Any) -> T:
-        has_begun = False
         call = RUNNING_CALL.get()
         if call is not None and getattr(call.tool, "function", None) is not bridged:
-            call = None  # it is asked by a check or a hook
+            call = None  # a check or a hook asks for it
+        if call is not None and call.saw is None:
+            call.has_begun = False
 
         async def run() -> T:
-            nonlocal has_begun
-            has_begun = True
-            if call is not None and call.tell_start is not None:
-                call.tell_start()
+            if call is not None:
+                call.has_begun = True
+                if call.tell_start is not None:
+                    call.tell_start()
             return await function(*args, **named)
 
         guest = _guest_of_batch()
-        try:
-            return await _ended(guest, lambda: guest.loop.create_task(run()))
-        except trio.Cancelled:
-            if not has_begun and call is not None:
-                call.has_begun = False
-            raise
+        return await _ended(guest, lambda: guest.loop.create_task(run()))
 
     bridged.begins_later = True  # type: ignore[attr-defined]
     return bridged

@@ -173,7 +173,7 @@ class CallRecord:
     scope: Any = None
     #: Why it was cancelled alone; None: it was not.
     cancel_reason: str | None = None
-    #: Whether its tool's first line was reached, as far as the bridge to asyncio knows.
+    #: Whether its tool's first line was reached; only the bridge to asyncio, which waits for its loop, says otherwise.
     has_begun: bool = True
     #: Tells that it has started, where that line of asyncio's is waited for; given False, that it never will.  None: it
     #: was told, or nobody listens.
