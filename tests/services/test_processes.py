@@ -17,7 +17,7 @@ import trio
 from tests._profile import FULL
 from tests.services._shells import Answer, Left, Run, calls_of
 from toolrt import Outcome, Registry, Runtime, Workspace, services
-from toolrt.processes import pause_before_restart
+from toolrt.processes import _supervised, pause_before_restart
 
 #: How many calls are cancelled or timed out at random: a thousand with HYPOTHESIS_PROFILE=full.
 CALLS = 1_000 if FULL else 50
@@ -85,6 +85,33 @@ def test_command_that_kills_its_supervisor_is_ended(answer: Answer, left: Left) 
     result = answer("setsid sleep 1000 & kill -9 $PPID; sleep 1000")
     assert left() == []
     assert result.content == "[ended by signal 9 (SIGKILL); what it left running was ended]"
+
+
+@pytest.mark.process
+def test_process_that_shows_no_environment_yet_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is beginning another program is looked at again; it was taken for somebody else's."""
+    with subprocess.Popen(["sleep", "1000"], env={**os.environ, _supervised._MARK: "this one"}) as process:
+        real, looks = _supervised._has_mark, 0
+
+        def has_mark(pid: int, wanted: bytes) -> bool | None:
+            nonlocal looks
+            looks += pid == process.pid
+            return real(pid, wanted) if pid != process.pid or looks > 3 else None
+
+        monkeypatch.setattr(_supervised, "_has_mark", has_mark)
+        was_there = _supervised._kill_marked("this one")
+        process.terminate()
+        assert was_there
+        assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.process
+def test_process_without_any_environment_is_left_alone() -> None:
+    """It is looked at again, but not for ever."""
+    with subprocess.Popen(["sleep", "1000"], env={}) as process:
+        assert not _supervised._kill_marked("of nobody")
+        assert process.poll() is None
+        process.kill()
 
 
 @pytest.mark.process

@@ -243,9 +243,6 @@ def drain(stream: trio.lowlevel.FdStream, into: bytearray) -> None:
 # A process without any environment is looked at so often, a thousandth of a second apart.
 _LOOKS = 20
 
-# Linux's PF_KTHREAD.
-_KERNEL_THREAD = 0x0020_0000
-
 
 def _kill_marked(mark: str) -> bool:
     """Kill every process that has `mark` in its environment; whether there was one."""
@@ -256,7 +253,7 @@ def _kill_marked(mark: str) -> bool:
     for _ in range(100):
         marks = {pid: _has_mark(pid, wanted) for pid in _all_processes()}
         found = [pid for pid, has in marks.items() if has]
-        # One that is beginning another program, or ending, shows nothing for a moment.
+        # One that is beginning another program shows nothing for a moment.
         unclear = [pid for pid, has in marks.items() if has is None and looks[pid] < _LOOKS]
         if not found and not unclear:
             break
@@ -278,14 +275,10 @@ def _all_processes() -> list[int]:
 
 
 def _has_mark(pid: int, wanted: bytes) -> bool | None:
-    """Say whether a process has the mark; None: it shows no environment, and is neither dead nor the kernel's."""
+    """Say whether a process has the mark; None: it shows no environment, as while it begins another program."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             shown = file.read()
-        if shown:
-            return wanted in shown.split(b"\0")
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state, *_, flags = file.read().rpartition(b")")[2].split()[:7]
     except OSError:
         return False
-    return False if state in b"ZX" or int(flags) & _KERNEL_THREAD else None
+    return wanted in shown.split(b"\0") if shown else None
