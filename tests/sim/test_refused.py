@@ -49,6 +49,10 @@ async def _guest_run() -> None:
     trio.lowlevel.start_guest_run(checkpoint, run_sync_soon_threadsafe=_now, done_callback=_now)
 
 
+async def _exit() -> None:
+    os._exit(0)
+
+
 def _now(function: Callable[..., object]) -> None:
     raise AssertionError("nothing was started")
 
@@ -60,6 +64,7 @@ def _now(function: Callable[..., object]) -> None:
         (_process, "start a subprocess", _DECLARE_IT),
         (_nested_run, "start a Trio run of its own", _ITS_OWN_RUN),
         (_guest_run, "start a Trio run of its own", _ITS_OWN_RUN),
+        (_exit, "end the process (os._exit)", "raise SystemExit, which ends the program alone"),
     ],
 )
 def test_refusal_says_what_to_do_instead(program: Callable[[], Awaitable[None]], action: str, remedy: str) -> None:

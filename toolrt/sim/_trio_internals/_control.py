@@ -30,7 +30,7 @@ from toolrt.sim._trio_internals._decided import FILES, PROCESSES, SOCKETS, Decid
 from toolrt.sim._trio_internals._forced_end import where_it_stands
 from toolrt.sim._trio_internals._mock_clock import install_mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
-from toolrt.sim._trio_internals._outside import Refusal, refusals
+from toolrt.sim._trio_internals._outside import END, FORK, LOOP, PROCESS, SOCKET, THREAD, refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
@@ -51,10 +51,6 @@ _IO_WAITS = (
     "write_overlapped",
     "readinto_overlapped",
 )
-
-
-# They start another program.
-_SPAWNS = ("posix_spawn", "posix_spawnp")
 
 
 class _Shuffler:
@@ -135,17 +131,14 @@ def controlled(
     def leaves_sockets_real(*_: object, **__: object) -> bool:
         return decided.leaves_real(SOCKETS)
 
-    def refused_outside(refusal: Refusal) -> tuple[Any, str, Any]:
-        remedy = thread if refusal.action.startswith("start a thread") else outside
-        if refusal.action.startswith("end the process"):
-            remedy = "raise SystemExit, which ends the program"
-        stays = leaves_sockets_real if refusal.action == "use a socket" else None
-        if refusal.action.startswith("start a subprocess"):
-            remedy = process
-            # A fork would be one of the simulation itself.
-            stays = leaves_processes_real if refusal.name in ("__init__", "system", *_SPAWNS) else None
-        return refused(refusal.holder, refusal.name, refusal.action, remedy, stays=stays)
-
+    ways: dict[str, tuple[str, Callable[..., bool] | None]] = {
+        SOCKET: (outside, leaves_sockets_real),
+        THREAD: (thread, None),
+        PROCESS: (process, leaves_processes_real),
+        FORK: ('use trio.run_process with one that sim.Process declares, or say sim.leave_real("processes")', None),
+        END: ("raise SystemExit, which ends the program alone", None),
+        LOOP: (outside, None),
+    }
     replacements = Replacements()
     had_hypothesis = "hypothesis" in sys.modules
     waits = [name for name in _IO_WAITS if name in _run.TheIOManager.__dict__]
@@ -163,13 +156,13 @@ def controlled(
         (_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine)),
         (_run.Runner, "current_statistics", _statistics_of_the_program(mine)),
         (signal, "raise_signal", _interrupts_the_program(mine)),
-        refused(threading.Thread, "start", "start a thread", thread),
+        refused(threading.Thread, "start", THREAD, thread),
         # Both trio.run and guest mode begin here.
         refused(_run, "setup_runner", "start a Trio run of its own", own_run),
         # Made outside the program: a socket of the network in memory does not get here.
         refused(_socket._SocketType, "__init__", "use a socket of the operating system", sockets, is_no_socket),
         *(refused(_run.TheIOManager, name, "wait for real input or output", files, calls_callbacks) for name in waits),
-        *map(refused_outside, list(refusals())),
+        *(refused(one.holder, one.name, one.action, *ways[one.kind]) for one in list(refusals())),
     ]
     try:
         replacements.replace_all(table)

@@ -26,40 +26,48 @@ class Refusal(NamedTuple):
     holder: Any
     #: The name there.
     name: str
+    #: One of the kinds below.
+    kind: str
     #: What a program does that calls it.
     action: str
 
 
-_THREAD = "start a thread"
-_PROCESS = "start a subprocess"
-_LOOP = "start an event loop of its own"
-_END = "end the process"
+#: What a program does that leaves a simulation.  A fork would be one of the simulation itself.
+SOCKET = "use a socket"
+THREAD = "start a thread"
+PROCESS = "start a subprocess"
+FORK = "fork"
+LOOP = "start an event loop of its own"
+END = "end the process"
 
 _NAMES: tuple[tuple[Any, str, str, str], ...] = (
-    (_socket, "socketpair", "use a socket", ""),
+    (_socket, "socketpair", SOCKET, ""),
     *(
-        (holder, name, _THREAD, f"_thread.{name.removeprefix('_')}")
+        (holder, name, THREAD, f"_thread.{name.removeprefix('_')}")
         for holder in (_thread, threading)
         for name in ("start_new_thread", "start_new", "start_joinable_thread")
         for name in ((name,) if holder is _thread else (f"_{name}",))
     ),
-    (subprocess.Popen, "__init__", _PROCESS, "subprocess.Popen"),
-    *((os, name, _PROCESS, f"os.{name}") for name in ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp")),
-    *((os, name, _END, f"os.{name}") for name in ("_exit", "abort", "execv", "execve")),
+    (subprocess.Popen, "__init__", PROCESS, "subprocess.Popen"),
+    *((os, name, PROCESS, f"os.{name}") for name in ("system", "posix_spawn", "posix_spawnp")),
+    *((os, name, FORK, f"os.{name}") for name in ("fork", "forkpty")),
+    *((os, name, END, f"os.{name}") for name in ("_exit", "abort", "execv", "execve")),
 )
 
+
+def _refusal(holder: Any, name: str, kind: str, called: str) -> Refusal:
+    words = PROCESS if kind is FORK else kind
+    return Refusal(holder, name, kind, f"{words} ({called})" if called else words)
+
+
 # A platform need not have all of them.
-_REFUSALS = tuple(
-    (Refusal(holder, name, f"{action} ({called})" if called else action), vars(holder)[name])
-    for holder, name, action, called in _NAMES
-    if name in vars(holder)
-)
+_REFUSALS = tuple((_refusal(*row), vars(row[0])[row[1]]) for row in _NAMES if row[1] in vars(row[0]))
 
 # Imported by programs that use them, and slow to import.
 _LATER = (
-    ("multiprocessing.process", "BaseProcess", "start", f"{_PROCESS} (multiprocessing)"),
-    ("asyncio.events", None, "new_event_loop", f"{_LOOP} (asyncio)"),
-    ("asyncio", None, "new_event_loop", f"{_LOOP} (asyncio)"),
+    ("multiprocessing.process", "BaseProcess", "start", FORK, "multiprocessing"),
+    ("asyncio.events", None, "new_event_loop", LOOP, "asyncio"),
+    ("asyncio", None, "new_event_loop", LOOP, "asyncio"),
 )
 
 
@@ -70,10 +78,10 @@ def refusals() -> Iterator[Refusal]:
         # A simulation may be under way in whose check this one begins.
         if getattr(current, "refuses", current) is real:
             yield refusal
-    for module, owner, name, action in _LATER:
+    for module, owner, name, kind, called in _LATER:
         holder: Any = sys.modules.get(module)
         if owner is not None:
             holder = getattr(holder, owner, None)
         # A module that another thread is importing may not have it yet.
         if holder is not None and getattr(vars(holder).get(name), "__module__", None) in ("asyncio.events", module):
-            yield Refusal(holder, name, action)
+            yield _refusal(holder, name, kind, called)

@@ -147,7 +147,7 @@ class Execution:
         except NotSimulated:
             return self.trace
 
-    @property
+    @cached_property
     def choices(self) -> tuple[int, ...]:
         """The choices alone, one for each step: cheaper than `schedule`."""
         return tuple([step[2] for step in self._made])

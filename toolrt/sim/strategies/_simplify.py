@@ -34,7 +34,7 @@ def shrink(
     improved = True
     while improved and search.tries_left:
         improved = False
-        size = max(1, len(search.choices) // 2)
+        size = max(1, len(search.best.choices) // 2)
         while size and search.tries_left:
             improved |= yield from search.pass_over(size)
             size //= 2
@@ -49,7 +49,6 @@ def _complexity(execution: Execution) -> tuple[int, int, tuple[int, ...]]:
 class _Search:
     def __init__(self, first: Execution, attempt: Callable[[tuple[int, ...]], Trial], tries_left: int) -> None:
         self.best = first
-        self.choices = first.choices
         self.tries_left = tries_left
         self._attempt = attempt
         self._complexity = _complexity(first)
@@ -67,17 +66,17 @@ class _Search:
         complexity = _complexity(execution)
         if complexity >= self._complexity:
             return False
-        self.best, self.choices, self._complexity = execution, execution.choices, complexity
+        self.best, self._complexity = execution, complexity
         return True
 
     def pass_over(self, size: int) -> Generator[Any, Execution, bool]:
         """Zero, then cut, every run of `size` choices that is not all zeros, from the end."""
         improved = False
-        end = len(self.choices)
+        end = len(self.best.choices)
         # Only zeros are behind it.
-        last = len(_trimmed(self.choices))
+        last = len(_trimmed(self.best.choices))
         while end > 0 and self.tries_left:
-            choices = self.choices
+            choices = self.best.choices
             end = min(end, len(choices))
             start = max(0, end - size)
             if start >= last:
@@ -98,8 +97,8 @@ class _Search:
     def lower(self) -> Generator[Any, Execution, bool]:
         """Lower single choices, to 1 or by one."""
         improved = False
-        for index in range(len(self.choices)):
-            choices = self.choices
+        for index in range(len(self.best.choices)):
+            choices = self.best.choices
             if index >= len(choices):
                 break
             for value in dict.fromkeys((1, choices[index] - 1)):
