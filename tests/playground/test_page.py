@@ -273,6 +273,29 @@ def test_lesson_asks_first_grades_and_is_read_by_a_teacher(opened: Opened, tmp_p
 
 
 @pytest.mark.seldom
+def test_files_that_are_chosen_before_the_script_is_there_are_read(site: Path, browser: Any, tmp_path: Path) -> None:
+    """A teacher need not wait for a slow network."""
+    (tmp_path / "other.json").write_text("[]", encoding="utf-8")
+    held: list[Any] = []
+
+    def answer(route: Any) -> None:
+        name = route.request.url.rpartition("/")[2]
+        if name == "class.js":
+            held.append(route)
+        else:
+            route.fulfill(path=site / name)
+
+    with browser.new_context() as context:
+        tab = context.new_page()
+        tab.route("**/*", answer)
+        with tab.expect_request("**/class.js"):
+            tab.goto("http://of.a.class/class.html", wait_until="commit")
+        tab.locator("#files").set_input_files([tmp_path / "other.json"])
+        held.pop().fulfill(path=site / "class.js")
+        tab.get_by_text("0 of 1 files are of lessons.").wait_for()
+
+
+@pytest.mark.seldom
 def test_page_breaks_no_rule_of_accessibility(opened: Opened) -> None:
     """With a failure shown, its repairs, and the link, on a wide screen; on a phone, see above."""
     tab = opened(viewport={"width": 1280, "height": 900})

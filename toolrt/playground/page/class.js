@@ -48,11 +48,15 @@ function questions(files) {
   });
 }
 
-at("files").addEventListener("change", async () => {
+async function show() {
   const files = await Promise.all([...at("files").files].map(read));
   const good = files.filter((each) => each !== null);
   at("status").textContent = `${good.length} of ${files.length} files are of lessons.`;
   good.sort((one, other) => one.name.localeCompare(other.name));
   fill(at("students"), ["name", "lesson", "right at the first guess", "exercises"], good.flatMap(student));
   fill(at("questions"), ["lesson", "question", "right at the first guess", "guesses"], questions(good));
-});
+}
+
+at("files").addEventListener("change", show);
+// Somebody may choose them before this script is there, and a browser keeps them where it goes back to a page.
+if (at("files").files.length > 0) show();
