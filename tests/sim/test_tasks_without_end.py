@@ -124,7 +124,6 @@ def test_unwinding_is_over_once_time_is_up() -> None:
 
 def test_task_that_trio_counts_no_more_is_ended() -> None:
     """As one is where a forced end has met Trio between two lines of its own bookkeeping."""
-
     is_over = False
 
     async def is_half_gone() -> None:
