@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -143,6 +145,34 @@ def test_task_that_trio_counts_no_more_is_ended() -> None:
     # What is left of the coroutine ends with the test.
     is_over = True
     gc.collect()
+
+
+def test_what_was_half_made_as_a_step_was_ended_does_not_complain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a coroutine that no task has yet, nor a nursery that Trio has begun to make: another test would fail."""
+    nurseries = []
+
+    def makes_half() -> None:
+        coroutine = program()
+        nurseries.append(object.__new__(trio.Nursery))
+        while coroutine is not None:
+            pass
+
+    async def child() -> None:
+        makes_half()
+
+    async def program() -> None:
+        # It keeps what its child raises, and the execution keeps its tasks.
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child)
+
+    complaints: list[object] = []
+    execution = sim.run(program, seconds=0.125)
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        nurseries.clear()
+        del execution
+        gc.collect()
+    assert (complaints, warned) == ([], [])
 
 
 def test_few_tasks_are_not_counted() -> None:

@@ -34,7 +34,9 @@ from toolrt.sim._trio_internals._forced_end import (
     ForcedEnd,
     beside_steps,
     forced_end,
+    functions_of_step,
     is_in_step,
+    let_go,
     where_it_stands,
 )
 from toolrt.sim._trio_internals._held import hold_due, release
@@ -104,11 +106,13 @@ __all__ = [
     "controlled",
     "deed_of",
     "forced_end",
+    "functions_of_step",
     "hold_due",
     "is_host_of_guest",
     "is_in_step",
     "is_loop",
     "lent",
+    "let_go",
     "name_os_thread",
     "nursery_of",
     "outside_run",

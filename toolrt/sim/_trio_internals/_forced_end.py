@@ -24,12 +24,14 @@ Limits.  Only the main thread can be woken from a call that blocks in C.
 from __future__ import annotations
 
 import ctypes
+import gc
 import itertools
 import sysconfig
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
-from inspect import CO_COROUTINE
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Any
@@ -47,6 +49,9 @@ _MOST = 8**5
 
 #: The code that steps and closes tasks: what it calls is the program's.
 BOUNDARIES: set[CodeType] = set()
+
+# What a caller may go on with.
+_GOES_ON = CO_ASYNC_GENERATOR | CO_COROUTINE | CO_GENERATOR | CO_ITERABLE_COROUTINE
 
 _HERE = str(PurePath(__file__).parents[2])
 # A thread of the program's that keeps the turn has a limit of its own.
@@ -108,6 +113,26 @@ def is_in_step(frame: FrameType) -> bool:
     # A task's own coroutine may be one of Trio's; a plain function of Trio's there is what steps and ends tasks.
     is_of_task = is_programs or bool(inner.f_code.co_flags & CO_COROUTINE)
     return outer is not None and outer is not frame and is_of_task
+
+
+def functions_of_step(frame: FrameType) -> Iterator[FrameType]:
+    """Give the frames of plain functions in a step, from `frame` outwards: none of them goes on once it is ended."""
+    outer: FrameType | None = frame
+    while outer is not None and outer.f_code not in BOUNDARIES:
+        if not outer.f_code.co_flags & _GOES_ON:
+            yield outer
+        outer = outer.f_back
+
+
+def let_go(frames: Iterable[FrameType]) -> None:
+    """Drop what was half made in functions that were ended by force, such as a coroutine for a task."""
+    for frame in frames:
+        with suppress(RuntimeError):
+            frame.clear()
+    for thing in gc.get_objects():
+        if type(thing) is trio.Nursery:
+            # Its finaliser asks for them.
+            thing.__dict__.setdefault("_children", set())
 
 
 def beside_steps(frame: FrameType) -> FrameType | None:

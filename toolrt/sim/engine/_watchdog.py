@@ -36,7 +36,9 @@ from toolrt.sim._trio_internals import (
     beside_steps,
     can_step_inside,
     forced_end,
+    functions_of_step,
     is_in_step,
+    let_go,
     where_it_stands,
 )
 from toolrt.sim.engine._teardown import without_warnings
@@ -120,6 +122,7 @@ def watched(
     simulating, over = threading.get_ident(), threading.Event()
     signals = hasattr(signal, "pthread_kill") and threading.current_thread() is threading.main_thread()
     attempts = unanswered = 0
+    ended: list[FrameType] = []
     # When the watching thread has sent its last signal; before the first, when the limit is over.
     sent = end = monotonic() + seconds
     place = ""
@@ -143,6 +146,7 @@ def watched(
             if outermost is None or monotonic() - standing[1] < grace:
                 return None
         attempts += 1
+        ended.extend(functions_of_step(frame))
         # Where a finaliser swallows one, it is told in C or not at all: code in Python would meet the next.
         sys.unraisablehook = bool
         place = where_it_stands(frame)
@@ -193,8 +197,10 @@ def watched(
         watchdog.join()
         standing = None, 0.0
         if attempts:
-            # A coroutine that was made for a task as the step was ended warns when it is dropped.
+            # It complains as it is dropped.
             with without_warnings():
+                let_go(ended)
+                ended.clear()
                 gc.collect()
             sys.unraisablehook = hook
         if signals:
