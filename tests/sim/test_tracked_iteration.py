@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import gc
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -199,3 +200,25 @@ def test_bug_behind_one_order_of_an_iteration_is_found() -> None:
             nursery.start_soon(reads)
 
     assert sim.explore(program, sim.DPOR(), track=True).verdict is sim.FAIL
+
+
+def test_async_iteration_that_is_left_early_leaves_nothing_to_be_closed(recwarn: pytest.WarningsRecorder) -> None:
+    """Nor does the program's own: where warnings are errors, one from tracking would fail its test."""
+    foreign: dict[str, Any] = {}
+    exec("class Ones:\n def __aiter__(self): return self\n async def __anext__(self): return 1\n", foreign)
+    seen: list[bool] = []
+
+    async def program() -> int:
+        async for one in foreign["Ones"]():
+            seen.append(type(one) is int)
+            break
+        with pytest.raises(TypeError, match="'async for' requires an object with __aiter__ method, got int"):
+            async for _ in one:
+                pass
+        return one
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 3), track=True)
+    gc.collect()
+    assert report.outcomes == {1: 3}
+    assert seen
+    assert [str(one.message) for one in recwarn] == []

@@ -174,11 +174,12 @@ def iterates_async(thing: Any) -> Any:
         return thing
     code = getattr(thing, "ag_code", None)
     if code is not None:
-        return _Advancing(thing) if code_reports(code) else _foreign_async(thing)
+        return _Advancing(thing) if code_reports(code) else _ForeignIteration(thing)
     cls = type(thing)
-    if kind_of(cls) == NEUTRAL or function_reports(getattr(cls, "__aiter__", None)):
+    begins = getattr(cls, "__aiter__", None)
+    if begins is None or kind_of(cls) == NEUTRAL or function_reports(begins):
         return thing
-    return _foreign_async(thing)
+    return _ForeignIteration(thing)
 
 
 async def _advances(generator: Any, awaitable: Any) -> Any:
@@ -208,12 +209,23 @@ class _Advancing:
         return advances(self._generator, self._generator.__anext__())
 
 
-async def _foreign_async(thing: Any) -> Any:
-    wild()
-    async for value in thing:
+class _ForeignIteration:
+    """Goes through an async iterable whose code does not report; as a generator it would have to be closed."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __aiter__(self) -> _ForeignIteration:
         wild()
-        yield value
+        self._iterator = aiter(self._thing)
+        return self
+
+    async def __anext__(self) -> Any:
         wild()
+        try:
+            return await anext(self._iterator)
+        finally:
+            wild()
 
 
 def imported(name: str) -> None:
