@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
+import trio
 
 from tests.testing.conftest import Inner, ended
+from toolrt import sim
+from toolrt.testing._fixtures import Recipe
+from toolrt.testing._on_plain_trio import passes_on_plain_trio
 
 _SUITE = """
 import socket
@@ -440,3 +446,79 @@ async def test_passes(closing):
     code, output = inner(text, "-p", "no:cacheprovider", "--explore")
     assert code == 1
     assert (table(output)["explored"], table(output)["failed"]) == (0, 1)
+
+
+_OF_NO_ORDER = """
+import time
+import pytest, trio, trio.testing
+pytestmark = pytest.mark.trio
+
+async def test_expects_time_to_go_on():
+    began = time.perf_counter()
+    await trio.lowlevel.checkpoint()
+    assert time.perf_counter() > began
+
+async def test_expects_its_clock_to_be_another_than_the_machines(mock_clock):
+    began = time.perf_counter()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep, 5)
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(5)
+    assert time.perf_counter() - began < 5
+"""
+
+
+def test_unedited_failure_of_no_order_that_plain_trio_does_not_have_is_no_verdict(inner: Inner) -> None:
+    """What is simulated fails it, whatever the order: it is undecided, and its schedule shows how."""
+    code, output = inner(_OF_NO_ORDER, "--explore", "-rs")
+    assert code == 0, output
+    assert table(output)["undecided"] == 2
+    assert re.search(r"^ +2  it fails in the simulation whatever the order, and passes on plain Trio$", output, re.M)
+    schedule = re.search(r"assert 0.0 > 0.0; pytest \S+ --explore --explore-replay '(.*?)' shows it", output)
+    assert schedule is not None
+    code, output = inner(_OF_NO_ORDER, "--explore", "--explore-replay", schedule[1], "-k", "go_on")
+    assert code == 1
+    assert "assert 0.0 > 0.0" in output
+
+
+def test_failure_of_an_order_stands_where_plain_trio_was_not_seen_to_make_it() -> None:
+    """That other orders pass, in the simulation or on plain Trio, says nothing of this one."""
+
+    async def middle_is_never_first() -> None:
+        order: list[str] = []
+
+        async def note(name: str) -> None:
+            await trio.lowlevel.checkpoint()
+            order.append(name)
+
+        async with trio.open_nursery() as nursery:
+            for name in "abc":
+                nursery.start_soon(note, name)
+        assert order != ["b", "a", "c"]
+
+    async def passes(made: Mapping[Recipe, Any]) -> None:
+        """Stand for the runs of plain Trio that did not make the order."""
+
+    failure = sim.explore(middle_is_never_first, order="trio").failures[0]
+    assert not passes_on_plain_trio(passes, [], failure, middle_is_never_first, {"order": "trio"})
+
+
+_OF_THE_TEST = """
+import pytest, trio
+from toolrt.testing import _on_plain_trio
+_on_plain_trio._PATIENCE = 0.2
+
+async def test_is_wrong():
+    await trio.lowlevel.checkpoint()
+    assert 1 + 1 == 3
+
+async def test_waits_for_ever():
+    await trio.sleep_forever()
+"""
+
+
+def test_unedited_failure_that_plain_trio_has_too_stands(inner: Inner) -> None:
+    """A test that fails in every order fails, also one that never ends there."""
+    code, output = inner(_OF_THE_TEST, "--explore")
+    assert code == 1
+    assert table(output)["failed"] == 2, output

@@ -16,7 +16,7 @@ import inspect
 import sys
 import time
 import unittest
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar, overload
@@ -26,11 +26,12 @@ import hypothesis
 import pytest
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout, ReplayDiverged, ScheduleRefused
+from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout, ReplayDiverged, ScheduleRefused, error_text
 from toolrt.sim.engine._host import bounded
 from toolrt.sim.exploring._progress import Budget
 from toolrt.sim.programs.tracking._sources import new_code
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
+from toolrt.testing._on_plain_trio import NOT_ON_PLAIN_TRIO
 from toolrt.testing._pages import kept
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
@@ -48,10 +49,12 @@ class Wrong(AssertionError):
 
 
 class NotShown(AssertionError):
-    """No execution failed, and yet nothing was shown."""
+    """No execution failed as the test's own, and yet nothing was shown."""
 
-    #: The cause alone; "" where there is none to count.
-    why = ""
+    def __init__(self, text: str, why: str = "") -> None:
+        super().__init__(text)
+        #: The cause alone; "" where there is none to count.
+        self.why = why
 
 
 @attrs.frozen
@@ -95,6 +98,8 @@ class ExplorationPlan:
     verbose: bool = False
     #: Whether the test did not ask for its tracking: a failure that comes with it only is none then.
     tracks_unasked: bool = False
+    #: Says whether a failure is none of the test's, of a program that is explored as a mapping has it; None: all are.
+    disowns: Callable[[sim.Failure, Program, Mapping[str, Any]], bool] | None = attrs.field(default=None, repr=False)
 
     @property
     def how(self) -> dict[str, Any]:
@@ -111,10 +116,11 @@ class ExplorationPlan:
         return {**ends, "clock": self.clock, "order": self.order, **moves, **track}
 
 
+# What the plugin alone says.
+_OF_THE_PLUGIN = ("replay", "verbose", "tracks_unasked", "disowns")
+
 #: The arguments of `explored` and of the marker.
-OPTIONS = tuple(
-    name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "verbose", "tracks_unasked")
-)
+OPTIONS = tuple(name for name in attrs.fields_dict(ExplorationPlan) if name not in _OF_THE_PLUGIN)
 
 
 def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | None]:
@@ -243,9 +249,7 @@ def _explore(
         why = report.unfinished or next(iter(report.reasons), "no execution was run")
         # What decides nothing says itself what would.
         advice = "" if why in report.reasons else f" {_advice(why)}"
-        nothing = NotShown(f"{report}\n\nAn exploration that shows nothing is no pass.{advice}")
-        nothing.why = why
-        raise nothing
+        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass.{advice}", why)
     return report
 
 
@@ -390,6 +394,11 @@ def _fail(
     if example is not None and not example.is_final:
         # Hypothesis looks for a simpler workload: the schedule is made simpler once it has found that.
         raise _bare(failure.error) if failure.error is not None else Wrong("the check complained")
+    how = {**plan.how, "seconds": plan.seconds}
+    if plan.disowns is not None and plan.replay is None and plan.disowns(failure, program, how):
+        assert failure.error is not None
+        what, shown_by = error_text(failure.error).splitlines()[0], again(failure.schedule.short)
+        raise NotShown(f"{NOT_ON_PLAIN_TRIO}: {what:.100}; {shown_by} shows it", NOT_ON_PLAIN_TRIO)
     failure.may_explore = False  # the search has ended with the failure: more would take longer than it did
     try:
         error, story = _told(program, plan, failure, saved, again, example)

@@ -162,16 +162,23 @@ def _bound(function: Any, instance: Any) -> Callable[..., Any]:
 
 
 def execution_of(
-    body: Callable[..., Awaitable[Any]], recipes: list[Recipe], arguments: Mapping[str, Any]
+    body: Callable[..., Awaitable[Any]],
+    recipes: list[Recipe],
+    arguments: Mapping[str, Any],
+    made: Mapping[Recipe, Any] | None = None,
 ) -> Callable[[], Awaitable[Any]]:
-    """Give the program that makes the fixtures of `recipes`, in that order, and calls `body` with `arguments`."""
-    steps = [recipe for recipe in recipes if recipe.function is not None]
+    """Give the program that makes the fixtures of `recipes`, in that order, and calls `body` with `arguments`.
+
+    Those that are `made` already are left out.
+    """
+    made = made or {}
+    steps = [recipe for recipe in recipes if recipe.function is not None and recipe not in made]
     if not recipes and not any(isinstance(value, pytest.FixtureRequest) for value in arguments.values()):
         return lambda: body(**arguments)
     last = Recipe("the test", body, arguments)
 
     async def program() -> Any:
-        return await _FixtureScopes(steps, last).run(0)
+        return await _FixtureScopes(steps, last, made).run(0)
 
     return program
 
@@ -179,10 +186,10 @@ def execution_of(
 class _FixtureScopes:
     """The fixtures of one execution."""
 
-    def __init__(self, recipes: list[Recipe], last: Recipe) -> None:
+    def __init__(self, recipes: list[Recipe], last: Recipe, made: Mapping[Recipe, Any]) -> None:
         self._recipes = recipes
         self._last = last
-        self._made: dict[Recipe, Any] = {}
+        self._made = dict(made)
         self._value: Any = None
 
     async def run(self, place: int) -> Any:

@@ -5,7 +5,8 @@ Rules.
        the Trio variants of anyio's, those that a plugin of the suite's own runs, and those that are marked.  Tests of
        asyncio are left to their own plugins, and counted.
     2. A test that cannot be explored (a real socket, a fixture of a wider scope that is async) is skipped, and so is
-       one whose exploration showed nothing; the reason says which.  A test fails when an execution of it fails.
+       one whose exploration showed nothing; the reason says which.  A test fails when an execution of it fails, unless
+       it does so in every order and passes on plain Trio.
     3. The summary counts all of them, also where pytest-xdist spreads them over processes.
 """
 

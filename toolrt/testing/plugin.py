@@ -27,7 +27,7 @@ import inspect
 import re
 import shlex
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MethodType, ModuleType
@@ -58,6 +58,7 @@ from toolrt.testing._explored import (
 )
 from toolrt.testing._fixtures import Recipe, emptied, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
+from toolrt.testing._on_plain_trio import NOT_ON_PLAIN_TRIO, passes_on_plain_trio
 from toolrt.testing._pages import keeping
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase, ScheduleDirectory, ScheduleStore
 from toolrt.testing._unedited import (
@@ -422,7 +423,7 @@ class _Explored:
             text = str(failure)
             self._found.kind, self._found.why = UNDECIDED, cause_of(failure.why)
             if self._item.stash.get(unmarked_key, False):
-                pytest.skip(f"undecided: {failure.why}")
+                pytest.skip(f"undecided: {text if failure.why == NOT_ON_PLAIN_TRIO else failure.why}")
         except Wrong as failure:
             text = str(failure)
         # Nothing of the test is on the way to these.
@@ -456,24 +457,31 @@ class _Explored:
         empty = emptied(directory) if isinstance(directory, Path) else None
 
         def program() -> Any:
-            if empty is not None:
-                empty()
             if unmarked:
                 simulate_own_threads()
             if self._real:
                 sim.leave_real(*self._real)
+            return plain({})
+
+        def plain(made: Mapping[Recipe, Any]) -> Any:
+            if empty is not None:
+                empty()
             if self._attributes is not None:
                 vars(self._instance).clear()
                 vars(self._instance).update(self._attributes)
             copied = {name: fresh(value) for name, value in mine.items()}
             body = self._test if self._instance is None else functools.partial(self._test, self._instance)
-            return execution_of(body, self._recipes, {**arguments, **copied})()
+            return execution_of(body, self._recipes, {**arguments, **copied}, made)()
 
         # Trio names a run's main task by its function.
-        program.__module__, program.__qualname__ = self._test.__module__, self._test.__qualname__
+        for function in (program, plain):
+            function.__module__, function.__qualname__ = self._test.__module__, self._test.__qualname__
         written = self._test if self._instance is None else MethodType(self._test, self._instance)
         program.as_written = functools.partial(written, **arguments)  # type: ignore[attr-defined]
-        report = explore(program, self._plan, self._saved, self._again, self._count)
+        plan = self._plan
+        if unmarked and self._hypothesis is None:
+            plan = attrs.evolve(plan, disowns=functools.partial(passes_on_plain_trio, plain, self._recipes))
+        report = explore(program, plan, self._saved, self._again, self._count)
         if report is None:
             return
         self._shown.append(report.claim)
