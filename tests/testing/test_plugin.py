@@ -96,7 +96,7 @@ async def test_it(ready):
 def test_marker_is_listed_with_all_its_options(inner: Inner) -> None:
     """What ``pytest --markers`` says the marker takes is what it takes, with what each is when it is not given."""
     output = ended(inner("", "--markers"), 0)
-    given = ("replay", "tracks_unasked", "verbose")  # what the marker itself cannot say
+    given = ("disowns", "replay", "tracks_unasked", "verbose")  # what the marker itself cannot say
     options = [field for field in attrs.fields(ExplorationPlan) if field.name not in given]
     taken = ", ".join(f"{option.name}={option.default!r}" for option in options)
     assert f"@pytest.mark.explore({taken}): run this async test" in output

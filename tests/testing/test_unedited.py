@@ -449,22 +449,31 @@ async def test_passes(closing):
 
 
 _OF_NO_ORDER = """
-import time
+import threading
 import pytest, trio, trio.testing
 pytestmark = pytest.mark.trio
 
-async def test_expects_time_to_go_on():
-    began = time.perf_counter()
-    await trio.lowlevel.checkpoint()
-    assert time.perf_counter() > began
+async def two_threads():
+    return [await trio.to_thread.run_sync(threading.current_thread) for _ in range(2)]
 
-async def test_expects_its_clock_to_be_another_than_the_machines(mock_clock):
-    began = time.perf_counter()
+async def test_expects_a_thread_to_be_used_again():
+    first, second = await two_threads()
+    assert first is second
+
+async def test_expects_it_on_its_own_clock(mock_clock):
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.sleep, 5)
+        nursery.start_soon(trio.sleep, 3600)
         await trio.testing.wait_all_tasks_blocked()
-        mock_clock.jump(5)
-    assert time.perf_counter() - began < 5
+        mock_clock.jump(3600)
+    first, second = await two_threads()
+    assert first is second
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [("trio", {"clock": trio.testing.MockClock(autojump_threshold=0)})])
+async def test_expects_it_on_the_clock_of_its_backend(anyio_backend):
+    await trio.sleep(3600)
+    first, second = await two_threads()
+    assert first is second
 """
 
 
@@ -472,13 +481,30 @@ def test_unedited_failure_of_no_order_that_plain_trio_does_not_have_is_no_verdic
     """What is simulated fails it, whatever the order: it is undecided, and its schedule shows how."""
     code, output = inner(_OF_NO_ORDER, "--explore", "-rs")
     assert code == 0, output
-    assert table(output)["undecided"] == 2
-    assert re.search(r"^ +2  it fails in the simulation whatever the order, and passes on plain Trio$", output, re.M)
-    schedule = re.search(r"assert 0.0 > 0.0; pytest \S+ --explore --explore-replay '(.*?)' shows it", output)
-    assert schedule is not None
-    code, output = inner(_OF_NO_ORDER, "--explore", "--explore-replay", schedule[1], "-k", "go_on")
+    assert table(output)["undecided"] == 3
+    assert re.search(r"^ +3  it fails in the simulation whatever the order, and passes on plain Trio$", output, re.M)
+    schedule = re.search(r"Error: .*; pytest \S+used_again --explore --explore-replay '(.*?)' shows it", output)
+    assert schedule is not None, output
+    code, output = inner(_OF_NO_ORDER, "--explore", "--explore-replay", schedule[1], "-k", "used_again")
     assert code == 1
-    assert "assert 0.0 > 0.0" in output
+    assert "assert first is second" in output
+
+
+_OF_A_CLOCK = """
+import time
+import trio
+
+async def test_expects_it_to_be_another_than_trios(autojump_clock):
+    began = time.perf_counter()
+    await trio.sleep(3600)
+    assert time.perf_counter() - began < 3600
+"""
+
+
+def test_unedited_clocks_are_real_where_a_test_fails_for_them_alone(inner: Inner) -> None:
+    """A test whose own clock is not the machine's fails in every order where both are virtual."""
+    output = ended(inner(_OF_A_CLOCK, "--explore=3"), 0, "left real (tests): clocks (1)")
+    assert table(output)["explored"] == 1, output
 
 
 def test_failure_of_an_order_stands_where_plain_trio_was_not_seen_to_make_it() -> None:
@@ -500,7 +526,7 @@ def test_failure_of_an_order_stands_where_plain_trio_was_not_seen_to_make_it() -
         """Stand for the runs of plain Trio that did not make the order."""
 
     failure = sim.explore(middle_is_never_first, order="trio").failures[0]
-    assert not passes_on_plain_trio(passes, [], failure, middle_is_never_first, {"order": "trio"})
+    assert not passes_on_plain_trio(passes, [], {}, failure, middle_is_never_first, {"order": "trio"})
 
 
 _OF_THE_TEST = """

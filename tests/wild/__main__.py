@@ -10,8 +10,9 @@
     python -m tests.wild --list                 name the suites
 
 A suite is a pinned sdist, checked by its hash.  Its requirements go to a virtual environment beside it, which has
-what this Python has, too.  The exit code is 1 when a suite crashed, when a test failed for which suites.json has no
-reason, or when the plugin alone changed a plain outcome; 3 when a suite could not be had.
+what this Python has, too; a suite that needs older packages than others has one of its own.  The exit code is 1 when a
+suite crashed, when a test failed for which suites.json has no reason, or when the plugin alone changed a plain outcome;
+3 when a suite could not be had.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import venv
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +95,22 @@ def unpacked(suite: dict[str, Any], directory: Path) -> Path:
     return place
 
 
-def environment(suites: Sequence[dict[str, Any]], directory: Path) -> Path:
+def environments(suites: Sequence[dict[str, Any]], directory: Path) -> dict[str, Path]:
+    """Give for each suite the Python of the virtual environment that it shares, or that is its own."""
+    found: dict[str, Path] = {}
+    for place, its in groupby(sorted(suites, key=_environment_of), _environment_of):
+        members = list(its)
+        found |= dict.fromkeys((suite["name"] for suite in members), environment(members, directory / place))
+    return found
+
+
+def _environment_of(suite: dict[str, Any]) -> str:
+    """Name the environment of a suite."""
+    return f"venv-{suite['name']}" if suite.get("alone") else "venv"
+
+
+def environment(suites: Sequence[dict[str, Any]], place: Path) -> Path:
     """Give the Python of a virtual environment with what `suites` need, and with all that this Python has."""
-    place = directory / "venv"
     python = place / "bin" / "python"
     if not python.exists():
         venv.create(place, with_pip=False, symlinks=True)
@@ -273,14 +288,14 @@ def main(arguments: Sequence[str]) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     try:
         places = [unpacked(suite, directory) for suite in suites]
-        python = environment(suites, directory)
+        pythons = environments(suites, directory)
     except CannotBeHad as missing:
         print(f"cannot be had: {missing}", file=sys.stderr)
         return 3
     results = {}
     for suite, place in zip(suites, places, strict=True):
         print(f"--- {suite['name']} ({suite['sdist'].removesuffix('.tar.gz')})", flush=True)
-        results[suite["name"]] = result = explore_suite(suite, python, place, asked)
+        results[suite["name"]] = result = explore_suite(suite, pythons[suite["name"]], place, asked)
         if asked.plain:
             print(f"{result['row']['plain']:>5}  plain outcomes were compared")
         print("\n".join([*causes_of(result["tests"]), *dict.fromkeys(result["told"] + result["wrong"])]), flush=True)

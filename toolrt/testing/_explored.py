@@ -49,7 +49,7 @@ class Wrong(AssertionError):
 
 
 class NotShown(AssertionError):
-    """No execution failed as the test's own, and yet nothing was shown."""
+    """No execution failed, or none by its order, and nothing was shown."""
 
     def __init__(self, text: str, why: str = "") -> None:
         super().__init__(text)

@@ -5,7 +5,7 @@ Rules.
     2. Where every order that is tried fails, or the same choices do not fail again, the cause is the test itself, what
        is outside of it, or the simulation.  The test then runs on plain Trio a few times, with its orders and clock.
        If it fails there, too, the failure stands; if it passes each time, nothing is decided.
-    3. A fixture that is one of pytest-trio's clocks is that run's clock.
+    3. A fixture that is one of pytest-trio's clocks is that run's clock, and options of anyio's backend are that run's.
     4. What comes to no end is told as it was found.
 """
 
@@ -46,13 +46,19 @@ _Plain = Callable[[Mapping[Recipe, Any]], Awaitable[Any]]
 
 
 def passes_on_plain_trio(
-    plain: _Plain, recipes: Sequence[Recipe], failure: sim.Failure, program: _Program, how: Mapping[str, Any]
+    plain: _Plain,
+    recipes: Sequence[Recipe],
+    options: Mapping[str, Any],
+    failure: sim.Failure,
+    program: _Program,
+    how: Mapping[str, Any],
 ) -> bool:
     """Say whether no order is what failed `program`, and plain Trio passes it.
 
     Args:
         plain: makes it for plain Trio, without what only a simulation may be told, from fixtures that are made already.
         recipes: how its fixtures are made.
+        options: what its suite has `trio.run` called with.
         failure: how it failed.
         program: makes the test's execution.
         how: the other arguments of `sim.explore`.
@@ -64,13 +70,13 @@ def passes_on_plain_trio(
     clocks = [recipe for recipe in recipes if recipe.name in _CLOCKS]
     begun = time.monotonic()
     for _ in range(_RUNS):
-        if not _ends_well(plain, clocks):
+        if not _ends_well(plain, clocks, options):
             return False
         if time.monotonic() - begun > _SECONDS:
             break
     times = _REPEATS_OF_REAL if any(caveat.startswith("real ") for caveat in failure.execution.caveats) else 1
-    fails_again = all(failure.fails_again() for _ in range(times))
-    return not fails_again or not any(_passes(program, order, times, how) for order in _ORDERS)
+    of_an_order = any(_passes(program, order, times, how) for order in _ORDERS)
+    return not of_an_order or not all(failure.fails_again() for _ in range(times))
 
 
 def _passes(program: _Program, order: sim.Policy, times: int, how: Mapping[str, Any]) -> bool:
@@ -79,7 +85,7 @@ def _passes(program: _Program, order: sim.Policy, times: int, how: Mapping[str, 
     return all(not report.failed and not report.undecided for report in reports)
 
 
-def _ends_well(plain: _Plain, clocks: Sequence[Recipe]) -> bool:
+def _ends_well(plain: _Plain, clocks: Sequence[Recipe], options: Mapping[str, Any]) -> bool:
     """Say whether plain Trio runs it without an error, and in time."""
     made = {recipe: recipe.function() for recipe in clocks if recipe.function is not None}
 
@@ -99,6 +105,6 @@ def _ends_well(plain: _Plain, clocks: Sequence[Recipe]) -> bool:
 
     main.__module__, main.__qualname__ = plain.__module__, plain.__qualname__
     try:
-        return trio.run(main, clock=next(iter(made.values()), None))
+        return trio.run(main, **{**options, **dict(zip(["clock"], made.values(), strict=False))})
     except (Exception, BaseExceptionGroup, pytest.fail.Exception):
         return False

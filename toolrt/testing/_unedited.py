@@ -17,7 +17,7 @@ import inspect
 import json
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -111,13 +111,18 @@ def is_async(item: pytest.Item) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(inner))
 
 
-def left_to_asyncio(item: pytest.Function) -> str | None:
-    """Give what runs the test under asyncio; None: nothing does."""
+def anyio_backend(item: pytest.Function) -> tuple[str | None, Mapping[str, Any]]:
+    """Name the backend that anyio's plugin runs the test on, with its options; None: it runs it on none."""
     params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     backend = params.get("anyio_backend", item.funcargs.get("anyio_backend"))
+    return (backend, {}) if backend is None or isinstance(backend, str) else backend
+
+
+def left_to_asyncio(item: pytest.Function) -> str | None:
+    """Give what runs the test under asyncio; None: nothing does."""
+    backend, _ = anyio_backend(item)
     if backend is not None:
-        name = backend if isinstance(backend, str) else backend[0]
-        return None if name == "trio" else f"anyio's backend {name}"
+        return None if backend == "trio" else f"anyio's backend {backend}"
     if item.get_closest_marker("trio") is not None:
         return None
     return "pytest-asyncio" if item.get_closest_marker("asyncio") is not None else None

@@ -69,6 +69,7 @@ from toolrt.testing._unedited import (
     UNCHANGED,
     UNDECIDED,
     Explored,
+    anyio_backend,
     cause_of,
     checked_number,
     left_to_asyncio,
@@ -85,7 +86,10 @@ _OTHER_SEEDS = 1_000_003
 # What a refusal asks for where something can be left real.
 _REMEDY = re.compile(r'sim\.leave_real\("(\w+)"\)')
 
-_FILES = "files"
+_FILES, _CLOCKS = "files", "clocks"
+
+# How an exploration may end that shows nothing.
+_ENDS = (Exception, pytest.skip.Exception, pytest.fail.Exception)
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
 _written_key = pytest.StashKey[dict[Any, Any]]()
@@ -375,8 +379,8 @@ class _Explored:
         """Explore it; leave real what a test without a marker would be refused for, where that can be left real.
 
         A real process is first run to its end.  A test that shows nothing then, or fails, may talk to it meanwhile: its
-        pipes are left real, too.  Where that shows no more, what was found first stands; but no failure does where the
-        test is undecided with real pipes.
+        pipes are left real, too.  So are clocks where no order is what fails it.  Where that shows no more, what was
+        found first stands; but no failure does where the test is undecided with real pipes.
         """
         __tracebackhide__ = True
         while True:
@@ -384,32 +388,31 @@ class _Explored:
                 return self._explore_alone(given)
             except NotSimulated as refusal:
                 kind = _REMEDY.search(refusal.remedy)
-                if self._item.stash.get(unmarked_key, False) and kind is not None and kind[1] not in self._real:
-                    self._leave_real(kind[1])
-                elif not self._leaves_pipes_real():
-                    raise
-                else:
+                if not self._item.stash.get(unmarked_key, False) or kind is None or kind[1] in self._real:
                     first: BaseException = refusal
                     break
-            except (Exception, pytest.skip.Exception, pytest.fail.Exception) as failure:
-                if not self._leaves_pipes_real():
-                    raise
+                self._leave_real(kind[1])
+            except _ENDS as failure:
                 first = failure
                 break
-        found = attrs.evolve(self._found)
-        self._leave_real(_FILES)
-        try:
-            self._explore_alone(given)
-        except (Exception, pytest.skip.Exception, pytest.fail.Exception) as second:
-            undecided = isinstance(second, pytest.skip.Exception)
-            if undecided and not isinstance(first, NotSimulated | pytest.skip.Exception):
-                raise  # with real pipes it may pass: that it failed without them is no verdict
+        found, real = attrs.evolve(self._found), self._real
+        for kind_left, is_worth_it in (
+            (_FILES, "processes" in real and _FILES not in real),
+            (_CLOCKS, found.why == NOT_ON_PLAIN_TRIO),
+        ):
+            if not is_worth_it:
+                continue
+            self._leave_real(kind_left)
+            try:
+                return self._explore_alone(given)
+            except _ENDS as second:
+                undecided = isinstance(second, pytest.skip.Exception)
+                if kind_left == _FILES and undecided and not isinstance(first, NotSimulated | pytest.skip.Exception):
+                    raise  # with real pipes it may pass: that it failed without them is no verdict
+            self._real = real
             for field in attrs.fields_dict(Explored):
                 setattr(self._found, field, getattr(found, field))
-            raise first from None
-
-    def _leaves_pipes_real(self) -> bool:
-        return "processes" in self._real and _FILES not in self._real
+        raise first from None
 
     def _leave_real(self, kind: str) -> None:
         self._real = self._found.real = *self._real, kind
@@ -480,7 +483,8 @@ class _Explored:
         program.as_written = functools.partial(written, **arguments)  # type: ignore[attr-defined]
         plan = self._plan
         if unmarked and self._hypothesis is None:
-            plan = attrs.evolve(plan, disowns=functools.partial(passes_on_plain_trio, plain, self._recipes))
+            _, options = anyio_backend(self._item)
+            plan = attrs.evolve(plan, disowns=functools.partial(passes_on_plain_trio, plain, self._recipes, options))
         report = explore(program, plan, self._saved, self._again, self._count)
         if report is None:
             return
