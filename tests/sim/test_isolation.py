@@ -69,6 +69,34 @@ def test_nothing_is_warned_of_where_the_explorer_gives_up() -> None:
     assert [str(one.message) for one in heard] == ["heard again"]
 
 
+class _Complains:
+    """Complains as it is collected unless it was closed; only the collector of garbage finds it."""
+
+    def __init__(self) -> None:
+        self.myself = self
+        self.closed = False
+
+    def __del__(self) -> None:
+        if not self.closed:
+            warnings.warn("not closed", ResourceWarning, stacklevel=1)
+
+
+def test_garbage_of_an_execution_that_is_run_again_complains_of_nothing() -> None:
+    """One that is ended before its thread begins, to be run again with a record, leaves what is not closed."""
+
+    async def program() -> None:
+        thing = _Complains()
+        await trio.to_thread.run_sync(int)
+        thing.closed = True
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        report = sim.explore(program, sim.Random(sim.Fifo(), 3), track=__name__)
+        gc.collect()
+    assert report.failed == 0
+    assert not heard
+
+
 def test_run_variables_are_cleared() -> None:
     """A RunVar starts without a value in every execution."""
     variable: RunVar[int] = RunVar("variable", default=0)

@@ -35,6 +35,7 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Jobs, result_of
 from toolrt.sim.engine._roster import RawStep
 from toolrt.sim.engine._scheduler import Scheduler
+from toolrt.sim.engine._teardown import without_warnings
 from toolrt.sim.policies._policy import RunInfo
 
 # Trio's loop is visited at least this often, in steps, also when one small execution follows another.
@@ -67,6 +68,8 @@ class Executions:
         # The observer before the execution, or None when it has the probe; and whether garbage was collected.
         self._observed_by: tuple[probe.Sink | None, bool] | None = None
         self._collecting = False
+        # Whether the last execution was ended from outside, so that the program could not close what it had made.
+        self._was_abandoned = False
         self._closing: Closing | None = None
 
     def run_with(self, clock: trio.testing.MockClock) -> None:
@@ -173,6 +176,7 @@ class Executions:
             seam.leftovers.kill_tasks()
             scheduler.spoiled = True
         seam.leftovers.sweep()
+        self._was_abandoned = scheduler.record.fault is not None
         self._hand_over(seam, result_of(self._jobs.job, scheduler.record, self.decided.drawn_from))
         return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
 
@@ -215,6 +219,11 @@ class Executions:
             self.scheduler = scheduler
             self._observe(scheduler.record if job.reports else None)
             probe.implied = scheduler.record.imply if job.reports and scheduler.is_attached else None
+            if self._was_abandoned:
+                # What that execution dropped half done would complain in one that is told of.
+                self._was_abandoned = False
+                with without_warnings():
+                    gc.collect(1)
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
             seam.spawn_root(scheduler.root, nursery, job.task_name, harness)
