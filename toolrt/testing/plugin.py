@@ -41,6 +41,7 @@ from hypothesis import HealthCheck
 from toolrt import sim
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.sim.engine._teardown import collect_unheard
 from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.sim.programs.tracking._tracking import can_be_seen
 from toolrt.testing._changed import changes_key
@@ -420,6 +421,8 @@ class _Explored:
 
     def _explore_alone(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True
+        if self._real:
+            collect_unheard()  # what was ended as it was refused
         try:
             return self._explore(given)
         except NotShown as failure:

@@ -35,7 +35,7 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Jobs, result_of
 from toolrt.sim.engine._roster import RawStep
 from toolrt.sim.engine._scheduler import Scheduler
-from toolrt.sim.engine._teardown import without_warnings
+from toolrt.sim.engine._teardown import collect_unheard
 from toolrt.sim.policies._policy import RunInfo
 
 # Trio's loop is visited at least this often, in steps, also when one small execution follows another.
@@ -68,8 +68,6 @@ class Executions:
         # The observer before the execution, or None when it has the probe; and whether garbage was collected.
         self._observed_by: tuple[probe.Sink | None, bool] | None = None
         self._collecting = False
-        # Whether the last execution was ended from outside, so that the program could not close what it had made.
-        self._was_abandoned = False
         self._closing: Closing | None = None
 
     def run_with(self, clock: trio.testing.MockClock) -> None:
@@ -176,7 +174,6 @@ class Executions:
             seam.leftovers.kill_tasks()
             scheduler.spoiled = True
         seam.leftovers.sweep()
-        self._was_abandoned = scheduler.record.fault is not None
         self._hand_over(seam, result_of(self._jobs.job, scheduler.record, self.decided.drawn_from))
         return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
 
@@ -219,11 +216,9 @@ class Executions:
             self.scheduler = scheduler
             self._observe(scheduler.record if job.reports else None)
             probe.implied = scheduler.record.imply if job.reports and scheduler.is_attached else None
-            if self._was_abandoned:
-                # What that execution dropped half done would complain in one that is told of.
-                self._was_abandoned = False
-                with without_warnings():
-                    gc.collect(1)
+            if self._jobs.was_abandoned:
+                self._jobs.was_abandoned = False
+                collect_unheard(generation=1)
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
             seam.spawn_root(scheduler.root, nursery, job.task_name, harness)
@@ -245,6 +240,7 @@ class Executions:
             self._end(asked=job is None or not job.caller_is_not_asked)
             seam.leftovers.sweep()
             self._hand_over(seam, result_of(job, scheduler.record, self.decided.drawn_from))
+            del scheduler  # and what its program has left
             if not self._begin(seam, harness, nursery):
                 self._end(asked=True)
                 self._let_garbage_be_collected()
@@ -254,6 +250,7 @@ class Executions:
 
     def _hand_over(self, seam: Seam, result: Execution | BaseException) -> None:
         job = self._jobs.job
+        self._jobs.was_abandoned = isinstance(result, BaseException)
         if job is not None and job.caller_is_not_asked:
             self._jobs.advance(result)
         else:

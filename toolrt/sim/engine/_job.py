@@ -128,6 +128,8 @@ class Jobs:
         self.job: Job | None = None
         #: What the driver has returned or raised; None while there are jobs.
         self.answer: outcome.Outcome[Any] | None = None
+        #: Whether the last one was ended from outside, so that its program could not close what it had made.
+        self.was_abandoned = False
 
     @trio.lowlevel.disable_ki_protection
     def advance(self, result: Execution | BaseException | None) -> None:

@@ -8,7 +8,9 @@ own that restores another one.
 
 from __future__ import annotations
 
+import gc
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,3 +31,18 @@ def without_warnings() -> Iterator[None]:
         after: Any = warnings.filters
         for each in (filters, after):
             each[:] = [one for one in each if one is not _NOTHING]
+
+
+def collect_unheard(generation: int = 2) -> None:
+    """Collect what such a program has left in circles: it would complain in what runs next.
+
+    Args:
+        generation: the oldest that is looked through.
+    """
+    hook = sys.unraisablehook
+    sys.unraisablehook = bool
+    try:
+        with without_warnings():
+            gc.collect(generation)
+    finally:
+        sys.unraisablehook = hook
