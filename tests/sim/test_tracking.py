@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import gc
 import importlib
 import io
 import linecache
@@ -438,3 +440,36 @@ def test_expression_of_a_line_counts_once_however_often_its_file_is_rewritten() 
     for rewrites in (_sources.new_code, _sources.woven_code):
         assert rewrites(_rows) is not None  # type: ignore[arg-type]
         assert _sources.expressions_of(__file__, _rows.__code__.co_firstlineno + 1) == ["box.items"]
+
+
+class _Parses:
+    """Garbage whose finaliser parses, and leaves more of it."""
+
+    more = True
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        self.parse(20)
+        if _Parses.more:
+            _Parses()
+
+    def parse(self, deeper: int) -> None:
+        """Parse where the stack is higher by so many frames, and so is the count of levels."""
+        _ = self.parse(deeper - 1) if deeper else ast.parse("a + 1")
+
+
+def test_finaliser_that_parses_does_not_end_the_rewriting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11.7 counts the levels of both syntax trees together."""
+    source = "async def program():\n" + "    seen = [[1, 2], [3, 4]]\n" * 500
+    program = module_of(source).program
+    threshold = gc.get_threshold()
+    _Parses()
+    gc.set_threshold(10)
+    try:
+        assert _sources.new_code(program) is not None
+    finally:
+        gc.set_threshold(*threshold)
+        monkeypatch.setattr(_Parses, "more", False)
+        gc.collect()

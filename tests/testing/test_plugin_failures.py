@@ -292,3 +292,39 @@ def test_xdist_runs_explored_tests(inner: Inner) -> None:
     """Options and kept failures reach the workers."""
     output = ended(inner(FAILING, "-p", "xdist", "-n", "1", "--explore-executions", "50", fresh=True), 1)
     assert command_in(output) == "main main.0 main.1*2 main.0 main"
+
+
+_PARSES = (
+    """
+import ast, gc, pytest, trio
+
+class Parses:
+    def __init__(self):
+        self.me = self
+
+    def __del__(self):
+        self.parse(20)
+        Parses()
+
+    def parse(self, deeper):
+        self.parse(deeper - 1) if deeper else ast.parse("a + 1")
+
+@pytest.mark.explore
+async def test_it():
+    Parses()
+    gc.set_threshold(10)
+    await trio.lowlevel.checkpoint()
+    assert False
+
+def test_next():
+    gc.set_threshold(0)
+
+"""
+    + "_ = [[1, 2], [3, 4]]\n" * 500
+)
+
+
+@pytest.mark.process
+def test_finaliser_that_parses_as_a_failure_is_told_is_no_internal_error(inner: Inner) -> None:
+    """Python 3.11.7 counts the levels of all syntax trees together; pytest makes one to tell a failure."""
+    ended(inner(_PARSES), 1, "FAILED test_it.py::test_it - assert False", "PASSED test_it.py::test_next")

@@ -26,6 +26,8 @@ from typing import Any
 import attrs
 import pytest
 
+from toolrt.sim._parsing import parsed
+
 #: Where pytest's cache keeps what was explored.
 CACHE = "toolrt/explored"
 
@@ -135,7 +137,7 @@ changes_key = pytest.StashKey[Changes]()
 def _names_imported(file: Path) -> set[str]:
     """Name the modules that a source file imports anywhere in it, and those that what it imports may be."""
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = parsed(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return set()
     package = _package_of(file)

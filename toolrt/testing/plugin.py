@@ -41,6 +41,7 @@ from hypothesis import HealthCheck
 from toolrt import sim
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.sim._parsing import uncollected
 from toolrt.sim.engine._teardown import collect_unheard
 from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.sim.programs.tracking._tracking import can_be_seen
@@ -145,6 +146,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     directories = [item.config.getoption(f"explore_{kind}") for kind in ("html", "reproduce")]
     with keeping(item.nodeid, *(None if directory is None else Path(directory) for directory in directories)):
         yield from _remembered(item)
+
+
+@pytest.hookimpl(tryfirst=True, wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, Any]:
+    """Have no finaliser run while a failure is told: pytest parses the source for that."""
+    with uncollected():
+        return (yield)
 
 
 def _remembered(item: pytest.Item) -> Generator[None, Any, None]:

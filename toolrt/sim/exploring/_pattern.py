@@ -27,6 +27,7 @@ import trio
 
 from toolrt.errors import Deadlock, SimulationStopped, errors_in
 from toolrt.probe import ANYTHING, Resource
+from toolrt.sim._parsing import parsed
 from toolrt.sim._paths import CANCEL
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLine, SourceLines
@@ -224,7 +225,7 @@ def _decides(place: SourceLine | None) -> bool:
     if place is None:
         return False
     try:
-        tree = ast.parse("".join(linecache.getlines(place.path)))
+        tree = parsed("".join(linecache.getlines(place.path)))
     except (SyntaxError, ValueError):
         return False
     return any(

@@ -20,6 +20,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from toolrt.errors import NotReproducible
+from toolrt.sim._parsing import parsed
 
 _CELL = """
 class {name}:
@@ -221,7 +222,7 @@ def _source_of(thing: FunctionType | type) -> tuple[str, ast.stmt]:
     """The source of a function without its decorators, or of a class, and its tree."""
     try:
         source = textwrap.dedent(inspect.getsource(thing))
-        node = ast.parse(source).body[0]
+        node = parsed(source).body[0]
     except (OSError, SyntaxError, TypeError) as error:
         raise NotReproducible(f"the source of {thing.__name__} is not at hand ({error})") from None
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -237,7 +238,7 @@ def _statements_of(module: str) -> Mapping[str, tuple[str, ast.stmt]]:
     except (KeyError, OSError, TypeError):
         return {}
     found: dict[str, tuple[str, ast.stmt]] = {}
-    for node in ast.parse(source).body:
+    for node in parsed(source).body:
         text = ast.get_source_segment(source, node) or ""
         decorators = getattr(node, "decorator_list", [])
         if decorators:

@@ -27,6 +27,7 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import access
+from toolrt.sim._parsing import parsed
 from toolrt.sim.programs.given._constraints import Again, Atomic, Before, CodeLine, Constraint, LockOrder, Shielded
 from toolrt.sim.programs.tracking import _sources
 from toolrt.sim.programs.tracking._births import reach
@@ -163,7 +164,7 @@ class Weave:
         source = _sources.source_of(file)
         if not source:
             raise DefinitionRefused("given", f"lines of a file whose source is at hand, not of {file}", self._given)
-        self.change(ast.parse(source, file), file)
+        self.change(parsed(source, file), file)
 
     def change(self, tree: ast.Module, file: str) -> None:
         """Change the `tree` of `file`.
@@ -402,7 +403,7 @@ def _waits(statement: ast.AST) -> bool:
 
 def is_left_before_a_wait(first: CodeLine, last: CodeLine) -> bool:
     """Say whether atomic lines end inside of a statement in which a task waits behind them."""
-    tree = ast.parse(_sources.source_of(first.file) or "")
+    tree = parsed(_sources.source_of(first.file) or "")
     _, block, *_ = _statements(tree, first.number, last.number)
     _, inner, _, end = _statements(tree, last.number, last.number)
     return inner is not block and any(map(_waits, inner[end + 1 :]))
@@ -410,7 +411,7 @@ def is_left_before_a_wait(first: CodeLine, last: CodeLine) -> bool:
 
 def line_of_if(file: str, number: int) -> int | None:
     """Give the line of the innermost ``if`` whose body has line `number` of `file`; None: there is none."""
-    tree = ast.parse(_sources.source_of(file) or "")
+    tree = parsed(_sources.source_of(file) or "")
     lines = [
         node.lineno
         for node in ast.walk(tree)

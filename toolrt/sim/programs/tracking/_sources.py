@@ -17,6 +17,7 @@ import warnings
 from types import CodeType, FunctionType
 from typing import Any
 
+from toolrt.sim._parsing import parsed
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._kinds import is_tracked, note_tracked
 from toolrt.sim.programs.tracking._rewrite import fill, rewritten
@@ -112,7 +113,7 @@ def namespace_of(program: Any) -> dict[str, Any]:
 
 def _tree_of(source: str, file: str, by_pytest: bool) -> ast.Module | None:
     try:
-        tree = ast.parse(source, file)
+        tree = parsed(source, file)
     except SyntaxError:
         return None
     _note_expressions(tree, file)
