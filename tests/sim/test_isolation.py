@@ -6,6 +6,9 @@ import gc
 import sys
 import threading
 import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 
 import pytest
 import trio
@@ -517,3 +520,66 @@ def test_failure_of_a_schedule_stays_one_where_something_is_left_behind() -> Non
 
     report = sim.explore(program, sim.Exhaustive())
     assert report.verdict is sim.FAIL
+
+
+async def _sleeps_in_an_async_generator(log: list[str]):
+    try:
+        await trio.sleep_forever()
+        yield 1
+    finally:
+        log.append("closed")
+
+
+async def _is_refused_and_goes_on(log: list[str]) -> None:
+    """It shields its wait, so that it is ended by force."""
+    with suppress(NotSimulated):
+        threading.Thread(target=log.clear).start()
+    with trio.CancelScope(shield=True):
+        async for _ in _sleeps_in_an_async_generator(log):
+            pass
+
+
+async def _leaves_a_system_task(log: list[str]) -> None:
+    async def reads() -> None:
+        async for _ in _sleeps_in_an_async_generator(log):
+            pass
+
+    trio.lowlevel.spawn_system_task(reads)
+    await trio.testing.wait_all_tasks_blocked()
+
+
+_kept: list[AsyncIterator[int]] = []
+
+
+async def _leaves_one_that_waits_as_it_is_closed(log: list[str]) -> None:
+    async def waits() -> None:
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.sleep_forever()
+        finally:
+            log.append("closed")
+
+    async def numbers():
+        try:
+            yield 1
+        finally:
+            await waits()
+
+    _kept.append(numbers())
+    await anext(_kept[-1])
+
+
+@pytest.mark.parametrize(
+    "program", [_is_refused_and_goes_on, _leaves_a_system_task, _leaves_one_that_waits_as_it_is_closed]
+)
+def test_what_a_task_awaits_is_ended_with_it(
+    program: Callable[[list[str]], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An async generator, and what it awaits: dropped later, either would complain in another test."""
+    log: list[str] = []
+    complaints: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: complaints.append(repr(told.exc_value)))
+    sim.run(partial(program, log))
+    _kept.clear()
+    gc.collect()
+    assert (log, complaints) == (["closed"], [])

@@ -9,7 +9,12 @@ task is dropped (RunVars, deadlines, idle waiters, callbacks, instruments) or cl
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from operator import attrgetter
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -91,9 +96,9 @@ class Leftovers:
         self._context.task = task
         private._abort_func = None
         try:
-            for _ in range(_CLOSE_ATTEMPTS):
+            for close in _from_inside(private.coro):
                 try:
-                    private.context.run(private.coro.close)
+                    private.context.run(close)
                 except BaseException as error:  # noqa: ASYNC103
                     # In place, not in a function: the next forced end would come up at the first instruction of that.
                     if error.__class__.__base__ is ForcedEnd:
@@ -104,8 +109,6 @@ class Leftovers:
                         except ForcedEnd:
                             pass
                     # It awaited again or raised: its own business, and it gets another chance to end.
-                    continue  # noqa: ASYNC104
-                break
         finally:
             if caller is None:
                 del self._context.task
@@ -139,9 +142,9 @@ class Leftovers:
             if nursery is not None:
                 # A nursery complains when it is dropped with children.
                 nursery._children.clear()
-            for _ in range(_CLOSE_ATTEMPTS):
+            for close in _from_inside(task.coro):
                 try:
-                    task.coro.close()
+                    close()
                 except BaseException as error:  # noqa: ASYNC103
                     # In place, as in `kill`.
                     if error.__class__.__base__ is ForcedEnd:
@@ -152,8 +155,6 @@ class Leftovers:
                         except ForcedEnd:
                             pass
                     # Whatever it does without its loop is bound to fail.
-                    continue  # noqa: ASYNC104
-                break
 
     def has_async_generators(self) -> bool:
         """Say whether an execution left any half iterated."""
@@ -189,6 +190,51 @@ class Leftovers:
 
 
 _by_age = attrgetter("_counter")
+
+# What awaits an async generator.  Before Python 3.13 its own `close` lets the generator stand, and count as running.
+_OF_ASYNC_GENERATORS = ("async_generator_asend", "async_generator_athrow")
+
+
+def _from_inside(coroutine: Any) -> Iterator[Callable[[], object]]:
+    """Give what ends a coroutine: what it awaits is closed first.
+
+    Closed from outside it leaves what it awaits half done where that awaits again; dropped later, that would complain.
+    """
+    awaited = _awaited(coroutine)
+    for _ in range(_CLOSE_ATTEMPTS + len(awaited)):
+        if not awaited:
+            break
+        innermost = awaited[-1]
+        is_asyncgens = type(innermost).__name__ in _OF_ASYNC_GENERATORS
+        yield partial(_throw_exit, innermost) if is_asyncgens else innermost.close
+        awaited = _awaited(coroutine)
+    yield coroutine.close
+
+
+def _awaited(coroutine: Any) -> list[Any]:
+    """Give a coroutine and what it awaits, each in the one before, as far as these can be ended."""
+    found: list[Any] = []
+    each = coroutine
+    while each is not None:
+        if isinstance(each, CoroutineType):
+            goes_on, inner = each.cr_frame is not None, each.cr_await
+        elif isinstance(each, GeneratorType):
+            goes_on, inner = each.gi_frame is not None, each.gi_yieldfrom
+        elif type(each).__name__ in _OF_ASYNC_GENERATORS:
+            (generator,) = (one for one in gc.get_referents(each) if isinstance(one, AsyncGeneratorType))
+            goes_on, inner = generator.ag_running, generator.ag_await
+        else:
+            break
+        if not goes_on:
+            break
+        found.append(each)
+        each = inner
+    return found
+
+
+def _throw_exit(awaited: Any) -> None:
+    with suppress(GeneratorExit, StopAsyncIteration, StopIteration):
+        awaited.throw(GeneratorExit)
 
 
 BOUNDARIES.update((Leftovers.kill.__code__, Leftovers.bury.__code__))

@@ -164,18 +164,23 @@ class Executions:
             if seam.callbacks or seam.callbacks_once:
                 await closing.call_callbacks()
             self.scheduler = None
+            # As in Trio, before the generators: one in which a task still waits cannot be closed.
+            self._kill_tasks(seam, scheduler)
             if seam.leftovers.has_async_generators() and not await closing.close_async_generators(nursery):
                 scheduler.spoiled = True
         finally:
             self._end(asked=True)
             self._let_garbage_be_collected()
-        if seam.leftovers.tasks():
-            # System tasks that the program spawned have no nursery that would have ended them.
-            seam.leftovers.kill_tasks()
-            scheduler.spoiled = True
+        self._kill_tasks(seam, scheduler)
         seam.leftovers.sweep()
         self._hand_over(seam, result_of(self._jobs.job, scheduler.record, self.decided.drawn_from))
         return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
+
+    def _kill_tasks(self, seam: Seam, scheduler: Scheduler) -> None:
+        """End the system tasks that the program spawned: they have no nursery that would have ended them."""
+        if seam.leftovers.tasks():
+            seam.leftovers.kill_tasks()
+            scheduler.spoiled = True
 
     @trio.lowlevel.enable_ki_protection
     async def _until_woken(self) -> Scheduler | None:
