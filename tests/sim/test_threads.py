@@ -7,6 +7,8 @@ import os
 import queue
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -433,3 +435,29 @@ def test_tracked_code_in_threads_is_seen() -> None:
     tracked = sim.explore(program, sim.DPOR(samples=0), order="any", track=True)
     assert plain.outcomes.keys() == tracked.outcomes.keys() == {4}
     assert tracked.executions < plain.executions
+
+
+_LOSES_A_THREAD = """
+import os, sys, trio
+from toolrt import sim
+
+read, write = os.pipe()
+
+async def program():
+    sim.thread_seconds(0.1)
+    await trio.to_thread.run_sync(os.read, read, 1)
+
+print(type(sim.run(program).error).__name__)
+sys.settrace(lambda *_: None)
+(lambda: print("went on"))()
+sys.settrace(None)
+os.write(write, b"x")
+"""
+
+
+@pytest.mark.process
+def test_thread_that_stays_in_c_stops_no_code_under_a_tracer() -> None:
+    """Python 3.11 began the first function again and again, as long as that thread had not met its exception."""
+    command = [sys.executable, "-c", _LOSES_A_THREAD]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout.split("\n"), ended.returncode) == (["StuckThread", "went on", ""], 0), ended.stderr

@@ -31,6 +31,7 @@ from toolrt.sim._trio_internals._decided import (
 )
 from toolrt.sim._trio_internals._forced_end import (
     BOUNDARIES,
+    Disarm,
     ForcedEnd,
     beside_steps,
     forced_end,
@@ -84,6 +85,7 @@ __all__ = [
     "TIME",
     "Arrivals",
     "Decided",
+    "Disarm",
     "ForcedEnd",
     "MemorySockets",
     "OwnRun",

@@ -35,7 +35,7 @@ from trio.lowlevel import Abort
 
 from toolrt._without_io import has_threads
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep, StuckThread
-from toolrt.sim._trio_internals import Seam, lent, name_os_thread, real_monotonic, where_it_stands
+from toolrt.sim._trio_internals import Disarm, ForcedEnd, Seam, lent, name_os_thread, real_monotonic, where_it_stands
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import end_of_limit
@@ -260,6 +260,7 @@ class SimulatedThread:
         frame = sys._current_frames().get(ident)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)\n"
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Abandoned))
+        _look_no_more()
         if not self.is_abandoned:
             if of_all < inf and frame is not None:
                 self.seam.refused(StuckStep(of_all, where_it_stands(frame)))
@@ -370,3 +371,18 @@ def _code_of(function: Any) -> CodeType | None:
         else:
             return None
     return function.__code__
+
+
+def _look_no_more() -> None:
+    """Have this thread raise one of its own, so that it looks for no exception of another one.
+
+    Python looks in every thread until one has met its own, and the lost one may stand in C for ever.  Under a tracer
+    Python 3.11 then begins the next function again and again.
+    """
+    disarm = Disarm()
+    try:
+        disarm.replace()
+        while True:
+            pass
+    except ForcedEnd:
+        pass
