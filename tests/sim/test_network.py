@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -263,6 +264,32 @@ def test_network_refuses_a_server_outside_the_simulation() -> None:
         assert isinstance(error, NotSimulated)
         assert f"connect to a real server (port {port})" in str(error)
     assert sim.run(lambda: connect(port)).value == "refused"
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM], ids=["stream", "datagrams"])
+def test_network_refuses_a_unix_server_outside_the_simulation(tmp_path: Path, kind: socket.SocketKind) -> None:
+    """A manager of `multiprocessing`, say, or a log of the machine's; the file alone is no server."""
+    path = str(tmp_path / "server")
+
+    async def connect() -> str:
+        with trio.socket.socket(socket.AF_UNIX, kind) as client:
+            try:
+                await client.connect(path)
+            except ConnectionRefusedError:
+                return "refused"
+        return "connected"
+
+    with socket.socket(socket.AF_UNIX, kind) as server:
+        server.bind(path)
+        if kind is socket.SOCK_STREAM:
+            server.listen()
+        error = sim.run(connect).error
+        assert isinstance(error, NotSimulated)
+        assert "connect to a real server (Unix socket)" in str(error)
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept() if kind is socket.SOCK_STREAM else server.recv(1)
+    assert sim.run(connect).value == "refused"
 
 
 def test_network_is_plain_trio_outside_a_simulation() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _socket
 import asyncio
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import queue
 import shutil
@@ -26,6 +27,7 @@ from toolrt import sim
 from toolrt.errors import NotSimulated
 
 _ONE_THREAD = "use trio.to_thread.run_sync, which is simulated, or call the function directly"
+_SOCKETS_REAL = 'say sim.leave_real("sockets")'
 _SAY_WHICH = "with sim.Network(hosts=[...])"
 _NOTHING_OUTSIDE = "give it a memory stream or a stand-in"
 _DECLARE_IT = 'say sim.leave_real("processes")'
@@ -120,6 +122,8 @@ def _system() -> int:
         (lambda: os.spawnv(os.P_WAIT, _TRUE, [_TRUE]), "start a subprocess", _DECLARE_IT),
         (_fork, "start a subprocess", _DECLARE_IT),
         (lambda: multiprocessing.Process(target=int).start(), "start a subprocess", _DECLARE_IT),
+        (lambda: multiprocessing.forkserver.ensure_running(), "start a subprocess (multiprocessing)", _DECLARE_IT),
+        (lambda: multiprocessing.Pipe(), "use a connection of multiprocessing", _SOCKETS_REAL),
         (_event_loop, "start an event loop of its own", _NOTHING_OUTSIDE),
         (_coroutine, "start an event loop of its own", _NOTHING_OUTSIDE),
     ],
@@ -136,6 +140,8 @@ def _system() -> int:
         "spawn",
         "fork",
         "multiprocessing",
+        "fork server",
+        "pipe of multiprocessing",
         "event loop",
         "asyncio",
     ],

@@ -66,6 +66,7 @@ _REFUSALS = tuple((_refusal(*row), vars(row[0])[row[1]]) for row in _NAMES if ro
 # Imported by programs that use them, and slow to import.
 _LATER = (
     ("multiprocessing.process", "BaseProcess", "start", FORK, "multiprocessing"),
+    ("multiprocessing.forkserver", None, "ensure_running", FORK, "multiprocessing"),
     ("asyncio.events", None, "new_event_loop", LOOP, "asyncio"),
     ("asyncio", None, "new_event_loop", LOOP, "asyncio"),
 )

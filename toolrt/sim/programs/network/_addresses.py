@@ -159,18 +159,23 @@ class Addresses:
 
         Raises:
             OSError: there is no such file.
+            NotSimulated: a real one is there, and the program has declared no network of its own.
         """
         path = os.fspath(path)
         if path[:1] in ("\0", b"\0"):
             name = os.fsencode(path)
             touch(_PATHS, False)
-            return self._abstract.get(name)
-        touch(_PATHS, False)
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            raise failed(error.errno or errno.ENOENT) from None
-        return self._files.get((status.st_dev, status.st_ino))
+            found = self._abstract.get(name)
+        else:
+            touch(_PATHS, False)
+            try:
+                status = os.stat(path)
+            except OSError as error:
+                raise failed(error.errno or errno.ENOENT) from None
+            found = self._files.get((status.st_dev, status.st_ino))
+        if found is None and self._refuse is not None and _is_real(path):
+            self._refuse(_real_server("Unix socket"))
+        return found
 
     def remove_files(self) -> None:
         """Remove the files of Unix sockets that are still there."""
@@ -222,10 +227,7 @@ class Addresses:
             NotSimulated: one does, and the program has declared no network of its own.
         """
         if self._refuse is not None and _is_taken(client):
-            what = f"connect to a real server (port {client.remote[1]})"
-            self._refuse(
-                NotSimulated(what, f'start it inside the simulated program, or say sim.leave_real("{SOCKETS}")')
-            )
+            self._refuse(_real_server(f"port {client.remote[1]}"))
 
     def listener(self, host: Host, client: Endpoint) -> Any:
         """Give what listens on `host` for a connection to the address a client wants; None: nothing does."""
@@ -281,6 +283,24 @@ def _overlap(endpoint: Endpoint, host: str, other: Endpoint) -> bool:
 def _both(first: Endpoint, second: Endpoint, option: int) -> bool:
     level = socket.SOL_SOCKET
     return bool(first.option(level, option)) and bool(second.option(level, option))
+
+
+def _real_server(where: str) -> NotSimulated:
+    remedy = f'start it inside the simulated program, or say sim.leave_real("{SOCKETS}")'
+    return NotSimulated(f"connect to a real server ({where})", remedy)
+
+
+def _is_real(path: str | bytes) -> bool:
+    """Say whether a real Unix socket is at a path, without a word to it."""
+    probe = _socket.socket(socket.AF_UNIX, _socket.SOCK_DGRAM)
+    try:
+        probe.connect(path)
+    except OSError as error:
+        # A stream is there; a file whose socket was closed refuses the connection.
+        return error.errno == errno.EPROTOTYPE
+    finally:
+        probe.close()
+    return True
 
 
 def _is_taken(client: Endpoint) -> bool:

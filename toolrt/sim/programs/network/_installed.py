@@ -6,22 +6,29 @@ import errno
 import functools
 import socket
 import ssl
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from toolrt.sim._trio_internals import Replacements, Seam, SocketRun, replace_sockets
+from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import SOCKETS, Replacements, Seam, SocketRun, replace_sockets
 from toolrt.sim.programs.network._datagrams import Datagrams
 from toolrt.sim.programs.network._endpoints import failed
 from toolrt.sim.programs.network._resolver import Resolver, addresses_of, names_of
 from toolrt.sim.programs.network._sockets import SimulatedSocket, become_simulated, endpoint_of, opened
-from toolrt.sim.programs.network._state import HOST, NETWORKS, sockets_are_real
+from toolrt.sim.programs.network._state import HOST, NETWORKS, refuse, sockets_are_real
 from toolrt.sim.programs.network._streams import Stream, connect_pair
 from toolrt.sim.programs.network._tls_sockets import wrapped
 from toolrt.sim.programs.network._waiting import close_waits, wait_until_ready
 
 # These see by themselves whether a socket is real.
 _BOTH = ("__init__", "dup")
+
+_CONNECTION = NotSimulated(
+    "use a connection of multiprocessing",
+    f'use Pipe(duplex=False), which needs no socket, or say sim.leave_real("{SOCKETS}")',
+)
 
 
 class NetworkStandIn:
@@ -139,6 +146,17 @@ def _replace_library(replace: Callable[..., None]) -> None:
     def by_address(address: str) -> tuple[str, list[str], list[str]]:
         return names_of(NETWORKS.current(), (address, 0), socket.NI_NAMEREQD)[0], [], [address]
 
+    # It reads and writes descriptors where no socket is in the way; slow to import, so it may not be there.
+    connections: Any = sys.modules.get("multiprocessing.connection")
+    if connections is not None:
+        real_connection = connections._ConnectionBase.__init__
+
+        def connection(made: Any, handle: int, *args: Any, **kwargs: Any) -> None:
+            if handle in NETWORKS.fds:
+                refuse(_CONNECTION)
+            real_connection(made, handle, *args, **kwargs)
+
+        replace(connections._ConnectionBase, "__init__", connection)
     replace(socket.socket, "__init__", init)
     replace(socket, "dup", dup)
     replace(socket, "socketpair", _pair)
