@@ -583,3 +583,30 @@ def test_what_a_task_awaits_is_ended_with_it(
     _kept.clear()
     gc.collect()
     assert (log, complaints) == (["closed"], [])
+
+
+def test_async_generator_that_waits_on_as_its_task_is_ended_is_no_error_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can close one that is running, and Trio would log its attempt: with all that the program had, kept."""
+    monkeypatch.setattr(sys, "unraisablehook", bool)
+
+    kept: list[AsyncIterator[int]] = []
+
+    async def waits_on() -> None:
+        for _ in range(100):
+            with suppress(BaseException), trio.CancelScope(shield=True):
+                await trio.sleep_forever()
+
+    async def numbers():
+        await waits_on()
+        yield 1
+
+    async def program() -> None:
+        kept.append(numbers())
+        await anext(kept[0])
+
+    assert isinstance(sim.run(program).error, Deadlock)
+    assert not caplog.records
+    kept.clear()
+    gc.collect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -443,3 +444,42 @@ def test_room_to_write_is_no_answer() -> None:
     began = time.monotonic()
     assert sim.run(program).value == 20_000
     assert time.monotonic() - began < 9
+
+
+@pytest.mark.process
+def test_thread_waits_for_the_end_of_a_real_process_while_tasks_go_on() -> None:
+    """A task lets the process end; the thread would keep the turn in `os.waitpid` for ever."""
+
+    async def program() -> int:
+        sim.leave_real("processes", "files")
+        sim.thread_seconds(2)
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)  # noqa: ASYNC220
+        assert child.stdin is not None
+        ended: list[tuple[int, int]] = []
+
+        async def wait() -> None:
+            ended.append(await trio.to_thread.run_sync(os.waitpid, child.pid, 0))
+            child.returncode = os.waitstatus_to_exitcode(ended[0][1])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not ended
+            child.stdin.close()
+        return child.returncode
+
+    execution = sim.run(program)
+    assert (execution.value, execution.error) == (0, None)
+
+
+@pytest.mark.process
+def test_real_process_that_a_step_starts_itself_ends_with_its_execution() -> None:
+    """As one does that Trio starts."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    async def program() -> None:
+        sim.leave_real("processes")
+        started.append(subprocess.Popen(["sleep", "100"]))  # noqa: ASYNC220
+
+    assert sim.run(program).error is None
+    assert [child.returncode for child in started] == [-signal.SIGKILL]

@@ -25,7 +25,7 @@ import attrs
 import pytest
 
 from toolrt._plain import counted
-from toolrt.sim.engine._teardown import collect_unheard
+from toolrt.sim.engine._teardown import collect_unheard, collect_what_is_left
 from toolrt.sim.engine._watchdog import tell_where_stuck
 from toolrt.testing import _last_report
 from toolrt.testing._changed import Changes, changes_key
@@ -166,8 +166,10 @@ class Unedited:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Have what was ended in the middle of a test complain in no other test."""
         found, _ = self._seen.get(nodeid, (None, 0.0))
-        if found is not None and found.kind in (REFUSED, UNDECIDED):
+        if found is not None and (found.kind in (REFUSED, UNDECIDED) or found.real):
             collect_unheard()
+        else:
+            collect_what_is_left()
 
     def pytest_sessionfinish(self) -> None:
         """Keep what was found, in the process that heard of all tests."""

@@ -42,7 +42,7 @@ from toolrt import sim
 from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.sim._parsing import uncollected
-from toolrt.sim.engine._teardown import collect_unheard
+from toolrt.sim.engine._teardown import collect_unheard, finalisers_unheard
 from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.sim.programs.tracking._tracking import can_be_seen
 from toolrt.testing._changed import changes_key
@@ -429,10 +429,9 @@ class _Explored:
 
     def _explore_alone(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True
-        if self._real:
-            collect_unheard()  # what was ended as it was refused
         try:
-            return self._explore(given)
+            with self._garbage():
+                return self._explore(given)
         except NotShown as failure:
             text = str(failure)
             self._found.kind, self._found.why = UNDECIDED, cause_of(failure.why)
@@ -442,6 +441,17 @@ class _Explored:
             text = str(failure)
         # Nothing of the test is on the way to these.
         pytest.fail(text, pytrace=False)
+
+    @contextmanager
+    def _garbage(self) -> Iterator[None]:
+        """Let garbage complain of nothing inside the block where something is real, which ends at its own time."""
+        if not self._real:
+            yield
+            return
+        collect_unheard()  # what was ended as it was refused
+        with finalisers_unheard():
+            yield
+        collect_unheard()
 
     def _under_hypothesis(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True

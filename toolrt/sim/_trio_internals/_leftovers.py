@@ -167,8 +167,10 @@ class Leftovers:
             left = list(asyncgens.alive)
             asyncgens.alive = _AliveInOrder()
             for generator in left:
-                # Like Trio at the end of a run: cancelled and shielded, its errors logged.
-                await asyncgens._finalize_one(generator, generator.__qualname__)
+                # One that runs was awaited by a task that was killed and awaited again: nothing can close it.
+                if not generator.ag_running:
+                    # Like Trio at the end of a run: cancelled and shielded, its errors logged.
+                    await asyncgens._finalize_one(generator, generator.__qualname__)
 
     def sweep(self) -> None:
         """Drop what an execution left in the run: RunVars, deadlines, idle waiters, callbacks, instruments."""

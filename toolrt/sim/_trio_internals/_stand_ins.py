@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import queue
 import socket
 import sys
@@ -90,6 +91,7 @@ def _table() -> dict[str, _Row]:
                 (threading.Thread, "start"),
                 (threading.Condition, "wait"),
                 (queue, "SimpleQueue"),
+                *([(os, "waitpid")] if hasattr(os, "pidfd_open") else []),
             ),
         ),
     }

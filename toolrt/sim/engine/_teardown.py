@@ -16,6 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# Whether the last collection of an execution's garbage looked at young objects alone.
+_may_be_left = False
+
 # Its pattern is no other's, so that it is never taken for a filter of the program's.
 _NOTHING: Any = ("ignore", re.compile("(?s)(?:)"), Warning, None, 0)
 
@@ -39,10 +42,24 @@ def collect_unheard(generation: int = 2) -> None:
     Args:
         generation: the oldest that is looked through.
     """
+    global _may_be_left
+    _may_be_left = generation < 2
+    with finalisers_unheard(), without_warnings():
+        gc.collect(generation)
+
+
+def collect_what_is_left() -> None:
+    """Collect it where it may not have been found at once: a log, or an error, still had it."""
+    if _may_be_left:
+        collect_unheard()
+
+
+@contextmanager
+def finalisers_unheard() -> Iterator[None]:
+    """Let no error be heard that a finaliser raises inside the block."""
     hook = sys.unraisablehook
     sys.unraisablehook = bool
     try:
-        with without_warnings():
-            gc.collect(generation)
+        yield
     finally:
         sys.unraisablehook = hook

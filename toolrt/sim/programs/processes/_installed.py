@@ -77,6 +77,7 @@ class ProcessStandIn:
             if "pidfd_open" in module.__dict__:
                 replace(module, "pidfd_open", _without_scripted(module.__dict__["pidfd_open"]))
                 replace(module, "FileIO", _opened)
+            replace(subprocess.Popen, "_execute_child", _noted(vars(subprocess.Popen)["_execute_child"], here))
             for name in {"kill", "killpg", "getpgid"}.intersection(vars(os)):
                 replace(os, name, by_number(name, here))
             if names.streams is not None:
@@ -89,6 +90,18 @@ class ProcessStandIn:
         finally:
             replacements.put_back()
             self.begin()
+
+
+def _noted(real: Callable[..., None], here: Callable[[], Seam | None]) -> Callable[..., None]:
+    """Have a real child that a step starts without Trio end with its execution, too."""
+
+    @functools.wraps(real)
+    def execute_child(popen: subprocess.Popen[bytes], *args: Any) -> None:
+        real(popen, *args)
+        if here() is not None:
+            _STARTED.append(popen)
+
+    return execute_child
 
 
 def _script_for(command: Any, scheduler: Scheduler) -> Callable[..., Any] | None:

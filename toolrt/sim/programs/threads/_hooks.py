@@ -7,11 +7,12 @@ look whether the thread is cancelled is an access.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import outcome
@@ -51,6 +52,8 @@ class ThreadStandIn:
             replace(names.module, "PARENT_TASK_DATA", _ParentTask())
             replace_own_threads(replacements, mine, _let_a_thread_run)
             replace(threading.Condition, "wait", _waits(threading.Condition.wait, mine))
+            if hasattr(os, "pidfd_open"):
+                replace(os, "waitpid", _waits_for_child(os.waitpid))
             yield
         finally:
             lent.blocks = lambda: False
@@ -185,6 +188,27 @@ def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
         return waiter.is_released
 
     return wait
+
+
+def _waits_for_child(real: Callable[[int, int], tuple[int, int]]) -> Callable[[int, int], tuple[int, int]]:
+    """Make what a thread waits in for the end of a real process: its task waits for that in the thread's place."""
+
+    @wraps(real)
+    def waitpid(pid: int, options: int) -> tuple[int, int]:
+        thread = _here()
+        if thread is None or pid <= 0 or options & os.WNOHANG:
+            return real(pid, options)
+        try:
+            ends = os.pidfd_open(pid)
+        except OSError:
+            return real(pid, options)  # which says what is wrong with it
+        try:
+            thread.hand_over(partial(trio.lowlevel.wait_readable, ends))
+        finally:
+            os.close(ends)
+        return real(pid, options)
+
+    return waitpid
 
 
 def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any, timeout: float | None) -> bool:
