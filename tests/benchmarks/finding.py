@@ -291,16 +291,21 @@ def held_by_names(names: int, rules: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def held_by_hunks(hunks: int) -> dict[str, Any]:
-    """How long the loop is held by one patch of so many hunks."""
+def _text_and_patch(hunks: int) -> tuple[str, str]:
     lines = [f"line {number}\n" for number in range(4 * hunks)]
     patch = ["--- a/a\n", "+++ b/a\n"]
     for at in range(0, len(lines), 4):
         patch += [f"@@ -{at + 1},2 +{at + 1},2 @@\n", f" {lines[at]}", f"-{lines[at + 1]}", f"+new {lines[at + 1]}"]
+    return "".join(lines), "".join(patch)
+
+
+def held_by_hunks(hunks: int) -> dict[str, Any]:
+    """How long the loop is held by one patch of so many hunks."""
+    text, patch = _text_and_patch(hunks)
     with tempfile.TemporaryDirectory() as base:
         root = Path(base).resolve()
-        (root / "a").write_text("".join(lines))
-        [run] = trio.run(_runs, root, "apply_patch", {"patch": "".join(patch)}, 0)
+        (root / "a").write_text(text)
+        [run] = trio.run(_runs, root, "apply_patch", {"patch": patch}, 0)
     return {"row": f"a patch of {hunks} hunks", "cold_ms": run.seconds * 1e3, **_longest_of([run])}
 
 

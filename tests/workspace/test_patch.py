@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 
 import pytest
+import trio
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -275,4 +276,17 @@ def test_any_text_is_a_patch_or_refused(patch, text):
 def test_places_of_lines_are_those_that_a_scan_finds(lines, wanted):
     """In a text of many equal lines, and in one of few."""
     places = [at for at in range(len(lines) - len(wanted) + 1) if lines[at : at + len(wanted)] == wanted]
-    assert _Layer(lines, lambda line: line.text).found(wanted) == places[: _PLACES_NAMED + 1]
+    assert _Layer(lines, str).found(tuple(wanted)) == places[: _PLACES_NAMED + 1]
+
+
+async def test_a_cancelled_reader_of_many_hunks_ends_among_them():
+    """It asks between them whether its task is cancelled."""
+    hunks = "".join(f"@@ -{number} +{number} @@\n-{number}\n+new\n" for number in range(1, 300))
+
+    def read() -> None:
+        trio.from_thread.run_sync(scope.cancel)
+        parsed_patch(f"--- a/x\n+++ b/x\n{hunks}")
+
+    with trio.CancelScope() as scope:
+        await trio.to_thread.run_sync(read)
+    assert scope.cancelled_caught

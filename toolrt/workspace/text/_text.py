@@ -12,6 +12,7 @@ replaces, in order; and in a file whose every line ends with ``\r\n``, new lines
 from __future__ import annotations
 
 import difflib
+import io
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -78,6 +79,14 @@ def lines_of(text: str) -> list[str]:
     if start < len(text):
         lines.append(text[start:])
     return lines
+
+
+def lf_lines(text: str) -> tuple[str, ...]:
+    """The lines of `text` where LF alone ends one; with their ends, as `lines_of` gives them.
+
+    As a tuple, because Python's garbage collector stops going through one of texts; it goes on with a list.
+    """
+    return tuple([line for line in io.StringIO(text)])  # noqa: C416  other threads may run between two of them
 
 
 def check_range(path: str, offset: int | None, limit: int | None, tail: int | None) -> None:

@@ -22,32 +22,28 @@ lines: nothing in the text confirms it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, takewhile
+from typing import Any, Literal
 
 import attrs
 
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._mutation import step_aside
 from toolrt.workspace.text._encoding import MARK
-from toolrt.workspace.text._text import lines_of, nearest
+from toolrt.workspace.text._text import lf_lines, lines_of, nearest
 
 #: How many places a refusal names.
 _PLACES_NAMED = 10
 
+#: How many hunks are looked at between two turns of other threads: about a millisecond.
+_AT_ONCE = 200
 
-@attrs.frozen
-class HunkLine:
-    """One line of a hunk."""
 
-    #: " " is in both texts, "-" in the old one, "+" in the new one.
-    sign: str
-    #: The line without the LF that ends it; a CR before that is part of it.
-    text: str
-    #: Whether an LF ends it; False where the patch says that the file has none at its end.
-    ended: bool = True
-    #: Whether the patch has the line without a sign: it is context.
-    bare: bool = False
+#: One line of a hunk: its sign, and then the line with its LF, or without one where the file has none at its end.  " "
+#: is in both texts, "-" in the old one, "+" in the new one; `BARE` is context that the patch has without a sign.
+HunkLine = str
+BARE = "~"
 
 
 @attrs.frozen
@@ -71,17 +67,66 @@ class Hunk:
     @property
     def old(self) -> list[HunkLine]:
         """The lines that must be there."""
-        return [line for line in self.lines if line.sign != "+"]
+        return [line for line in self.lines if line[0] != "+"]
+
+    @property
+    def ended(self) -> bool:
+        """Whether an LF ends each of its lines."""
+        return all(line[-1] == "\n" for line in self.lines)
 
     @property
     def leading(self) -> int:
         """How many lines of context it begins with."""
-        return sum(1 for _ in takewhile(lambda line: line.sign == " ", self.lines))
+        return sum(1 for _ in takewhile(_is_context, self.lines))
 
     @property
     def trailing(self) -> int:
         """How many lines of context it ends with."""
-        return sum(1 for _ in takewhile(lambda line: line.sign == " ", reversed(self.lines)))
+        return sum(1 for _ in takewhile(_is_context, reversed(self.lines)))
+
+
+def _is_context(line: HunkLine) -> bool:
+    return line[0] in (" ", BARE)
+
+
+class Hunks:
+    """Hunks in order, each made anew when it is looked at.
+
+    They are kept as plain tuples of texts and numbers, which Python's garbage collector stops going through.  50,000
+    of them as objects would make it hold the interpreter for tens of milliseconds, each time it looks at all it has.
+    Among many, other threads get their turns.
+    """
+
+    def __init__(self, hunks: Iterable[Hunk] = ()) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        for hunk in hunks:
+            self.append(hunk)
+
+    def append(self, hunk: Hunk) -> None:
+        """One more, at the end."""
+        if len(self._rows) % _AT_ONCE == _AT_ONCE - 1:
+            step_aside()
+        self._rows.append(attrs.astuple(hunk, recurse=False))
+
+    def ordered(self, numbers: Iterable[int]) -> Hunks:
+        """Those of these numbers, in their order."""
+        found = Hunks()
+        found._rows = [self._rows[number] for number in numbers]
+        return found
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Hunk]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Hunk:
+        if index % _AT_ONCE == _AT_ONCE - 1:
+            step_aside()
+        return Hunk(*self._rows[index])
+
+    def __setitem__(self, index: int, hunk: Hunk) -> None:
+        self._rows[index] = attrs.astuple(hunk, recurse=False)
 
 
 @attrs.frozen
@@ -92,8 +137,8 @@ class FilePatch:
     source: str | None
     #: The file it ends as, or None: it deletes one.
     target: str | None
-    #: What becomes of the lines.
-    hunks: tuple[Hunk, ...]
+    #: What becomes of the lines; by ascending turns.
+    hunks: Hunks
     #: Whether the source stays as it is.
     copies: bool = False
     #: Whether the file may be executed then; None: as before, and what it creates may not.
@@ -113,18 +158,18 @@ class FilePatch:
         return "renamed" if self.source != self.target else "changed"
 
 
-def patched(path: str, text: str, hunks: Sequence[Hunk]) -> str:
+def patched(path: str, text: str, hunks: Hunks) -> str:
     """`text` with all of `hunks` made.
 
     Raises:
         FileProblem: some hunk's old lines are nowhere, or at several places; says which.
     """
-    for turn in sorted({hunk.turn for hunk in hunks}):
-        text = _patched(path, text, [hunk for hunk in hunks if hunk.turn == turn])
+    for _, some in groupby(hunks, lambda hunk: hunk.turn):
+        text = _patched(path, text, Hunks(some))
     return text
 
 
-def _patched(path: str, text: str, hunks: Sequence[Hunk]) -> str:
+def _patched(path: str, text: str, hunks: Hunks) -> str:
     exact = _ExactLines(text)
     placed = _placed(exact, hunks)
     if not isinstance(placed, _Failure):
@@ -136,8 +181,8 @@ def _patched(path: str, text: str, hunks: Sequence[Hunk]) -> str:
     return loose.made(placed)
 
 
-#: Hunks and the index of the line at which each begins, from the top.
-_Placed = list[tuple[int, Hunk]]
+#: The index of the line at which each hunk begins, and the hunks, from the top.
+_Placed = tuple[list[int], Hunks]
 
 
 @attrs.frozen
@@ -189,9 +234,7 @@ class _Failure:
                 if start
                 else "Nothing was changed. Give more lines around the one you mean.",
             )
-        return FileProblem(
-            path, f"{where} in the file", "0 places", nearest(text, "\n".join(line.text for line in old))
-        )
+        return FileProblem(path, f"{where} in the file", "0 places", nearest(text, "\n".join(map(_text, old))))
 
 
 class _Layer:
@@ -203,53 +246,73 @@ class _Layer:
     """
 
     def __init__(self, keys: Sequence[str], key: Callable[[HunkLine], str]) -> None:
-        self.keys = keys
+        self.keys = tuple(keys)
         self.key = key
 
-    def stands(self, wanted: Sequence[str], at: int) -> bool:
+    def wanted(self, hunk: Hunk) -> tuple[str, ...]:
+        """What is compared of the lines that must be there."""
+        return tuple([self.key(line) for line in hunk.old])
+
+    def stands(self, wanted: tuple[str, ...], at: int) -> bool:
         """Whether `wanted` is at that index."""
         return at >= 0 and self.keys[at : at + len(wanted)] == wanted
 
-    def found(self, wanted: Sequence[str], first: int = 0, end: int | None = None) -> list[int]:
+    def found(self, wanted: tuple[str, ...], first: int = 0, end: int | None = None) -> list[int]:
         """The first places of `wanted` between these indices, one more than a refusal names."""
         end = len(self.keys) if end is None else end
-        rarest = min(range(len(wanted)), key=lambda index: len(self._spots.get(wanted[index], ())))
-        spots = self._spots.get(wanted[rarest], [])
-        if len(spots) * len(wanted) > 4 * len(self.keys):
+        counts = self._spots[0]
+        rarest = min(range(len(wanted)), key=lambda index: counts.get(wanted[index], 0))
+        if counts.get(wanted[rarest], 0) * len(wanted) > 4 * len(self.keys):
             return _searched(self.keys, wanted, max(first, 0), end)
-        places = (spot - rarest for spot in spots)
+        places = (spot - rarest for spot in self._spots_of(wanted[rarest]))
         within = (at for at in places if first <= at <= end - len(wanted) and self.stands(wanted, at))
         return [at for _, at in zip(range(_PLACES_NAMED + 1), within, strict=False)]
 
+    def _spots_of(self, key: str) -> Iterator[int]:
+        """Where a line is."""
+        _, first, others = self._spots
+        spot = first.get(key)
+        while spot is not None:
+            yield spot
+            spot = others.get(spot)
+
     @functools.cached_property
-    def _spots(self) -> dict[str, list[int]]:
-        """Where each line is."""
-        spots: dict[str, list[int]] = {}
-        for index, key in enumerate(self.keys):
-            spots.setdefault(key, []).append(index)
-        return spots
+    def _spots(self) -> tuple[dict[str, int], dict[str, int], dict[int, int]]:
+        """How often each line is there, where it is first, and by each place the next one.
+
+        A list for each line would be a work for Python's garbage collector, as `Hunks` says.
+        """
+        counts: dict[str, int] = {}
+        first: dict[str, int] = {}
+        others: dict[int, int] = {}
+        for index in reversed(range(len(self.keys))):
+            key = self.keys[index]
+            if key in first:
+                others[index] = first[key]
+            counts[key] = counts.get(key, 0) + 1
+            first[key] = index
+        return counts, first, others
 
 
 class _ExactLines:
     """A text as lines that end with LF alone, compared with their ends."""
 
     def __init__(self, text: str) -> None:
-        parts = text.split("\n")
-        self.lines = [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+        self.lines = lf_lines(text)
         self.layers = [_Layer(self.lines, _exactly)]
         #: The last index at which lines may be put in.
-        self.insert_most = len(self.lines) - bool(parts[-1])
+        self.insert_most = len(self.lines) - (text != "" and text[-1] != "\n")
 
     def made(self, placed: _Placed) -> str:
         """The new text, with each hunk at its place."""
         pieces: list[str] = []
         done = 0
-        for spot, hunk in placed:
+        for spot, hunk in zip(*placed, strict=True):
             pieces += self.lines[done:spot]
             old = iter(self.lines[spot : spot + len(hunk.old)])
             for line in hunk.lines:
-                there = _exactly(line) if line.sign == "+" else next(old)
-                if line.sign != "-":
+                there = _exactly(line) if line[0] == "+" else next(old)
+                if line[0] != "-":
                     pieces.append(there)
             done = spot + len(hunk.old)
         pieces += self.lines[done:]
@@ -257,7 +320,7 @@ class _ExactLines:
 
 
 def _exactly(line: HunkLine) -> str:
-    return f"{line.text}\n" if line.ended else line.text
+    return line[1:]
 
 
 class _LooseLines:
@@ -282,7 +345,7 @@ class _LooseLines:
         """The new text, with each hunk at its place."""
         pieces: list[str] = []
         done = 0
-        for spot, hunk in placed:
+        for spot, hunk in zip(*placed, strict=True):
             pieces += self.lines[done:spot]
             pieces += self._new(hunk, spot, pieces[-1] if pieces else "")
             done = spot + len(hunk.old)
@@ -295,19 +358,19 @@ class _LooseLines:
         """The lines that stand there then, each with its end."""
         end = self._end_of(before)
         given_up: list[str] = []
-        unended = any(not line.ended for line in hunk.old)
+        unended = any(line[-1] != "\n" for line in hunk.old)
         for line in hunk.lines:
-            if line.sign == "+":
+            if line[0] == "+":
                 # Where the patch says that the old last line had no end, it says so of the new one too.
                 own = given_up.pop(0) if given_up else end
                 if unended:
                     own = own or self._usual
-                yield _without_end(line) + (own if line.ended else "")
+                yield _without_end(line) + (own if line[-1] == "\n" else "")
                 continue
             there = self.lines[spot]
             end = self._end_of(there)
             spot += 1
-            if line.sign == "-":
+            if line[0] == "-":
                 given_up.append(end)
             else:
                 given_up.clear()
@@ -317,8 +380,12 @@ class _LooseLines:
         return line[len(line.rstrip("\r\n")) :] if line else self._usual
 
 
+def _text(line: HunkLine) -> str:
+    return line[1:].removesuffix("\n")
+
+
 def _without_end(line: HunkLine) -> str:
-    return line.text.rstrip("\r").removeprefix(MARK)
+    return _text(line).rstrip("\r").removeprefix(MARK)
 
 
 def _trimmed(text: str) -> str:
@@ -327,15 +394,15 @@ def _trimmed(text: str) -> str:
 
 def _with_its_space(line: HunkLine) -> str:
     """The line as it is where the first space of context was the line's own, and no sign."""
-    return _trimmed(f" {line.text}" if line.sign == " " and not line.bare else line.text)
+    return _trimmed(line if line[0] == " " else line[1:])
 
 
-def _placed(text: _ExactLines | _LooseLines, hunks: Sequence[Hunk]) -> _Placed | _Failure:
+def _placed(text: _ExactLines | _LooseLines, hunks: Hunks) -> _Placed | _Failure:
     """The hunks with their places, from the top."""
     numbers = range(len(hunks))
     starts = [hunk.start for hunk in hunks]
     order = sorted(numbers, key=lambda number: starts[number] or 0) if None not in starts else numbers
-    placed: _Placed = []
+    spots: dict[int, int] = {}
     least, drift = 0, 0
     for number in order:
         hunk = hunks[number]
@@ -350,8 +417,8 @@ def _placed(text: _ExactLines | _LooseLines, hunks: Sequence[Hunk]) -> _Placed |
                 least, drift = spot + len(hunk.old), spot - (hunk.start - 1)
         if spot is None or isinstance(spot, _Failure):
             return attrs.evolve(spot or _Failure(hunk, 0), number=number + 1)
-        placed.append((spot, hunk))
-    return _apart(placed, hunks)
+        spots[number] = spot
+    return _apart(spots, hunks)
 
 
 def _insertion(text: _ExactLines | _LooseLines, hunk: Hunk, least: int, drift: int) -> int | None:
@@ -362,12 +429,12 @@ def _insertion(text: _ExactLines | _LooseLines, hunk: Hunk, least: int, drift: i
     start = hunk.start
     if not start or drift or not least <= start <= text.insert_most:
         return None
-    return None if start < count and not all(line.ended for line in hunk.lines) else start
+    return None if start < count and not hunk.ended else start
 
 
 def _first(layer: _Layer, hunk: Hunk, size: int) -> int:
     """The first index at which a hunk may begin: a line without an end can only be the last."""
-    at_end = hunk.ends_file or not all(line.ended for line in hunk.lines)
+    at_end = hunk.ends_file or not hunk.ended
     return len(layer.keys) - size if at_end else 0
 
 
@@ -375,7 +442,7 @@ def _by_number(layers: Sequence[_Layer], hunk: Hunk, least: int, drift: int) -> 
     """Where a hunk belongs whose header says a line; None: nowhere."""
     assert hunk.start is not None
     for layer in layers:
-        wanted = [layer.key(line) for line in hunk.old]
+        wanted = layer.wanted(hunk)
         first = _first(layer, hunk, len(wanted))
         after = max(least, first)
         expected = hunk.start - 1 + drift
@@ -390,7 +457,7 @@ def _by_number(layers: Sequence[_Layer], hunk: Hunk, least: int, drift: int) -> 
 def _by_content(layers: Sequence[_Layer], hunk: Hunk) -> int | _Failure | None:
     """Where a hunk belongs whose header says no line, or cannot be trusted; None: nowhere."""
     for layer in layers:
-        wanted = [layer.key(line) for line in hunk.old]
+        wanted = layer.wanted(hunk)
         found = layer.found(wanted, _first(layer, hunk, len(wanted)))
         if not found:
             continue
@@ -429,12 +496,18 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _apart(placed: _Placed, hunks: Sequence[Hunk]) -> _Placed | _Failure:
-    """The hunks from the top, without the context that two of them show; fails where two change the same lines."""
-    placed = sorted(placed, key=lambda one: one[0] + one[1].leading)
-    for index in range(1, len(placed)):
-        (above, hunk), (spot, later) = placed[index - 1 : index + 1]
-        overlap = above + len(hunk.old) - spot
+def _apart(spots: Mapping[int, int], hunks: Hunks) -> _Placed | _Failure:
+    """The hunks from the top, without the context that two of them show; fails where two change the same lines.
+
+    Args:
+        spots: the index of the line at which each begins, by its number.
+        hunks: all of them.
+    """
+    order = sorted(spots, key=lambda number: spots[number] + hunks[number].leading)
+    begins, placed = [spots[number] for number in order], hunks.ordered(order)
+    for index in range(1, len(order)):
+        hunk, later, spot = placed[index - 1], placed[index], begins[index]
+        overlap = begins[index - 1] + len(hunk.old) - spot
         if overlap <= 0:
             continue
         lead = min(overlap, later.leading)
@@ -442,11 +515,11 @@ def _apart(placed: _Placed, hunks: Sequence[Hunk]) -> _Placed | _Failure:
         kept = hunk.lines[: len(hunk.lines) - tail]
         border = (*kept[-1:], *later.lines[lead : lead + 1])
         # Which of two insertions at one place comes first, neither says.
-        if tail > hunk.trailing or [line.sign for line in border] == ["+", "+"]:
-            return _Failure(later, hunks.index(later) + 1, shared=spot + lead + 1)
-        placed[index - 1] = (above, attrs.evolve(hunk, lines=kept))
-        placed[index] = (spot + lead, attrs.evolve(later, lines=later.lines[lead:]))
-    return placed
+        if tail > hunk.trailing or [line[0] for line in border] == ["+", "+"]:
+            return _Failure(later, order[index] + 1, shared=spot + lead + 1)
+        placed[index - 1] = attrs.evolve(hunk, lines=kept)
+        begins[index], placed[index] = spot + lead, attrs.evolve(later, lines=later.lines[lead:])
+    return begins, placed
 
 
 def _searched(lines: Sequence[str], wanted: Sequence[str], first: int, end: int) -> list[int]:
