@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from toolrt import Registry, Runtime, ToolCall, Workspace
 from toolrt.workspace import RealDisk
+from toolrt.workspace.disk import _real
 from toolrt.workspace.finding import _finding, _ripgrep
 from toolrt.workspace.finding._factor import Factor
 from toolrt.workspace.rules._ignore import Ignored, IgnoreFile
+from toolrt.workspace.tools import _reading
 
 NAMES = ["a", "b.py", "c", "d.txt", "build", "e.py"]
 CALLS = [
@@ -124,7 +126,7 @@ async def test_a_directory_that_changed_just_now_is_listed_again(tmp_path: Path)
     workspace = Workspace(tmp_path)
     disk = workspace.disk
     assert isinstance(disk, RealDisk)
-    assert list(disk.listing(()).kinds) == ["a.py"]
+    assert [*disk.listing(()).others] == ["a.py"]
     assert disk.listing(()) is not disk.listing(())
     (tmp_path / "b.py").touch()
     assert (await answers(workspace))[1] == "a.py\nb.py"
@@ -145,7 +147,7 @@ def test_a_large_directory_is_sorted(tmp_path: Path) -> None:
     names = [f"{number * 7919 % 10_007:05}" for number in range(9_000)]
     for name in names:
         (tmp_path / name).touch()
-    assert list(RealDisk(tmp_path).listing(()).kinds) == sorted(names)
+    assert [*RealDisk(tmp_path).listing(()).others] == sorted(names)
 
 
 @pytest.mark.parametrize(("name", "input"), [("glob", {"pattern": "**"}), ("search", {"pattern": "x"})])
@@ -307,3 +309,17 @@ async def test_files_that_were_text_are_read_again_once_they_changed(
     young = RealDisk(tmp_path)
     runtime = Runtime(Registry(Workspace(young).tools()))
     assert [await found(), young.texts] == [last, set()]  # they may change once more, and show the same times
+
+
+async def test_a_listing_looks_at_no_more_names_than_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are counted: a look at each of 100,000 takes seconds."""
+    looked: list[str] = []
+    look = _real._found
+    monkeypatch.setattr(_reading, "LISTED_MOST", 2)
+    monkeypatch.setattr(_real, "_found", lambda name, listed: looked.append(name) or look(name, listed))
+    for name in "dbca":
+        (tmp_path / name).touch()
+    runtime = Runtime(Registry(Workspace(tmp_path).tools()))
+    [result] = (await runtime.run([ToolCall("1", "list_dir", {})])).results
+    assert result.content == "a (0 bytes)\nb (0 bytes)\n(2 more names are not shown; use glob)"
+    assert looked == ["a", "b"]

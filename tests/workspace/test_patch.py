@@ -3,6 +3,7 @@ r"""Reading unified diffs, and making the text they speak of."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import shutil
@@ -290,3 +291,11 @@ async def test_a_cancelled_reader_of_many_hunks_ends_among_them():
     with trio.CancelScope() as scope:
         await trio.to_thread.run_sync(read)
     assert scope.cancelled_caught
+
+
+def test_many_hunks_are_no_work_for_the_garbage_collector():
+    """What is remembered of a patch is what it stops to go through."""
+    (part,) = parsed_patch("--- a/x\n+++ b/x\n" + "@@ -1 +1 @@\n-a\n+b\n" * 300)
+    for _ in range(2):  # the lines of a hunk, and then the hunk
+        gc.collect()
+    assert not any(gc.is_tracked(row) for row in part.hunks._rows)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import attrs
 
@@ -40,13 +41,17 @@ FileStamp = tuple[int, int, int, int, int]
 
 @attrs.define(eq=False)
 class Listing:
-    """What is in one directory, but for the disk's own names."""
+    """What is in one directory, but for the disk's own names.
 
-    #: What stands at each name, in the order of the names.
-    kinds: Mapping[str, Kind]
+    Tuples of texts, because Python's garbage collector stops going through them; it goes on with a dict of 100,000
+    kinds, and holds the interpreter for 13 ms each time.
+    """
+
     #: The names of directories, and all others, in order.
     directories: tuple[str, ...]
     others: tuple[str, ...]
+    #: Those of the others that are no files.
+    special: frozenset[str]
     #: What a look at each showed; none where they were not looked at.
     stats: Mapping[str, Stat]
     #: What a reader made of it last, and by which rules; None: nothing yet.  It is remembered with the listing.
@@ -56,14 +61,24 @@ class Listing:
     def of(cls, named: Iterable[tuple[str, Stat]]) -> Listing:
         """The listing that `Disk.names` gave."""
         stats = {name: stat for name, stat in named if not is_own(name)}
-        return cls.made({name: stat.kind for name, stat in stats.items()}, stats)
+        directories = tuple([name for name, stat in stats.items() if stat.kind is Kind.DIRECTORY])
+        others = tuple([name for name, stat in stats.items() if stat.kind is not Kind.DIRECTORY])
+        return cls(directories, others, frozenset(name for name in others if stats[name].kind is not Kind.FILE), stats)
 
-    @classmethod
-    def made(cls, kinds: Mapping[str, Kind], stats: Mapping[str, Stat]) -> Listing:
-        """The listing of these, which are in order."""
-        directories = tuple([name for name, kind in kinds.items() if kind is _DIRECTORY])
-        others = tuple([name for name, kind in kinds.items() if kind is not _DIRECTORY] if directories else kinds)
-        return cls(kinds, directories, others, stats)
+    def __len__(self) -> int:
+        return len(self.directories) + len(self.others)
+
+    def has_file(self, name: str) -> bool:
+        """Whether a file stands at this name."""
+        at = bisect_left(self.others, name)
+        return self.others[at : at + 1] == (name,) and name not in self.special
+
+    def without(self, names: Set[str]) -> Listing:
+        """The same without these names."""
+        directories, others = (
+            tuple([name for name in some if name not in names]) for some in (self.directories, self.others)
+        )
+        return Listing(directories, others, self.special, self.stats)
 
 
 class Listings:
@@ -94,10 +109,10 @@ class Listings:
         listing = _listing(descriptor)
         if max(found.st_mtime_ns, found.st_ctime_ns) < settled_before:
             before = self._known.get(entry)
-            self._names += len(listing.kinds) - (0 if before is None else len(before[1].kinds))
+            self._names += len(listing) - (0 if before is None else len(before[1]))
             if self._names > _NAMES_MOST:
                 self._known.clear()
-                self._names = len(listing.kinds)
+                self._names = len(listing)
             self._known[entry] = _stamp(found), listing
         return listing
 
@@ -107,35 +122,24 @@ def _stamp(found: os.stat_result) -> _Stamp:
 
 
 def _listing(descriptor: int) -> Listing:
-    kinds: dict[str, Kind] = {}
+    directories: list[str] = []
+    others: list[str] = []
+    special: list[str] = []
     with os.scandir(descriptor) as entries:
         for entry in entries:
             name = entry.name
             if name[:1] == "." and is_own(name):
                 continue
-            if entry.is_file(follow_symlinks=False):
-                kinds[name] = _FILE
-            elif entry.is_dir(follow_symlinks=False):
-                kinds[name] = _DIRECTORY
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(name)
             else:
-                kinds[name] = _other(entry)
-    names = list(kinds)
-    if len(names) > _SORTED_AT_ONCE:
-        parts = [sorted(names[at : at + _SORTED_AT_ONCE]) for at in range(0, len(names), _SORTED_AT_ONCE)]
-        names = list(heapq.merge(*parts))
-    else:
-        names.sort()
-    return Listing.made({name: kinds[name] for name in names}, {})
+                others.append(name)
+                if not entry.is_file(follow_symlinks=False):
+                    special.append(name)
+    return Listing(in_order(directories), in_order(others), frozenset(special), {})
 
 
-def _other(entry: os.DirEntry[str]) -> Kind:
-    if entry.is_symlink():
-        return Kind.SYMLINK
-    try:
-        return Kind.of(entry.stat(follow_symlinks=False).st_mode)
-    except OSError:
-        return Kind.DEVICE  # gone: no reader takes it for a file
-
-
-#: Looked up once: an attribute of an enumeration costs as much as a call.
-_FILE, _DIRECTORY = Kind.FILE, Kind.DIRECTORY
+def in_order(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, sorted some at a time."""
+    parts = [sorted(names[at : at + _SORTED_AT_ONCE]) for at in range(0, len(names), _SORTED_AT_ONCE)]
+    return tuple(parts[0] if len(parts) == 1 else [name for name in heapq.merge(*parts)])  # noqa: C416  a turn for each

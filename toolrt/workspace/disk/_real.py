@@ -42,9 +42,10 @@ from toolrt.workspace.disk._disk import (
     Snapshot,
     Stat,
     Survey,
+    is_own,
 )
 from toolrt.workspace.disk._disk_errors import DiskBusy, failure
-from toolrt.workspace.disk._listings import FileStamp, Listing, Listings
+from toolrt.workspace.disk._listings import FileStamp, Listing, Listings, in_order
 from toolrt.workspace.disk._process_lock import LockHeld, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
 from toolrt.workspace.disk._real_keep import boxes, give_back, keep, kept_for, survey
@@ -341,8 +342,17 @@ class RealDisk:
 
     def _names(self, entry: Entry) -> list[tuple[str, Stat]]:
         with shown_as(entry), self._root.listed(entry) as here:
-            names = sorted(os.listdir(here))
-            return [(name, stat_of(found)) for name in names if (found := _found(name, here))]
+            return _looks(in_order(os.listdir(here)), here)
+
+    def first_names(self, entry: Entry, most: int) -> tuple[list[tuple[str, Stat]], int]:
+        """As `Disk.names` the first of them but the disk's own, and how many there are; for a worker thread.
+
+        Checkpoint: never; it blocks.
+        """
+        with shown_as(entry), self._root.listed(entry) as here:
+            names = in_order([name for name in os.listdir(here) if not is_own(name)])
+            found = _looks(names[:most], here)
+            return found, len(found) + len(names[most:])
 
     def listing(self, entry: Entry) -> Listing:
         """What is in the directory at `entry`, by name and kind; for a worker thread.
@@ -390,6 +400,10 @@ def _pathless(error: OSError | UnicodeEncodeError) -> OSError:
     if isinstance(error, UnicodeEncodeError):
         return OSError(errno.EILSEQ, "a name that this system's encoding cannot hold")
     return OSError(error.errno, os.strerror(error.errno or 0))
+
+
+def _looks(names: Iterable[str], listed: int) -> list[tuple[str, Stat]]:
+    return [(name, stat_of(found)) for name in names if (found := _found(name, listed))]
 
 
 def _found(name: str, listed: int) -> os.stat_result | None:

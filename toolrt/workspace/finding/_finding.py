@@ -84,7 +84,7 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
     if base.found is None:
         raise missing(base)
     patterns = _Patterns.of(pattern, "pattern")
-    names, _, notes = await _walked(workspace, ctx, base, ignored, patterns, None)
+    names, _, notes = await _walked(workspace, ctx, base, ignored, patterns, files_alone=False)
     paths = _ShownPaths(workspace, ctx, base)
     found = [paths.path(one) for one in names[:_GLOBBED_MOST]]
     if len(names) > len(found):
@@ -142,7 +142,7 @@ async def search(
         if problem is not None:
             raise problem
         return found.answer([])
-    files, stats, notes = await _walked(workspace, ctx, base, ignored, names, Kind.FILE)
+    files, stats, notes = await _walked(workspace, ctx, base, ignored, names, files_alone=True)
     await found.add_all(files[:_RIPGREP_FROM], stats)
     rest = files[_RIPGREP_FROM:]
     if rest and found.wants_more:
@@ -414,18 +414,18 @@ async def _walked(
     base: Identity,
     all_files: bool,
     patterns: _Patterns | None,
-    kind: Kind | None,
+    files_alone: bool,
 ) -> tuple[list[Entry], Mapping[Entry, Stat], list[str]]:
-    """The names of what is of this kind and matches below the directory, looks at them, and notes on the others."""
+    """The names of what matches below the directory, looks at them, and notes on the others."""
     withheld = withholding(workspace.disk, ctx, base)
 
     async def walked(disk: Disk) -> tuple[list[Entry], Mapping[Entry, Stat], list[str]]:
         ignored = None if all_files else await ignored_above(disk, base.entry)
         if patterns is None:
             walk = Walk(disk, base.entry, ignored, lambda names: True, withheld)
-            return await walk.names(kind), walk.stats, _notes(walk)
+            return await walk.names(files_alone), walk.stats, _notes(walk)
         walk = Walk(disk, base.entry, ignored, patterns.may_match_below, withheld, patterns.match)
-        return await walk.names(kind, patterns.matcher), walk.stats, _notes(walk)
+        return await walk.names(files_alone, patterns.matcher), walk.stats, _notes(walk)
 
     try:
         return await at_once(workspace.disk, walked)

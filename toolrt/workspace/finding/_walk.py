@@ -27,9 +27,6 @@ Matcher = Callable[[Entry], Callable[[str], object] | None]
 #: directories, what was listed there, and what is left out there.
 _Pending = tuple[Entry, str | list[str], Listing, Ignored | None]
 
-#: Looked up once: an attribute of an enumeration costs as much as a call.
-_DIRECTORY = Kind.DIRECTORY
-
 #: What every walk leaves out.
 _GIT = frozenset((".git",))
 
@@ -118,15 +115,15 @@ class Walk:
             return None
         above, name, listed, ignored = self._pending.pop()
         names, stat = (*above, str(name)), listed.stats[str(name)]
-        if stat.kind is _DIRECTORY and self._enters(names):
+        if stat.kind is Kind.DIRECTORY and self._enters(names):
             await self._descend(names, ignored)
         return Found(names, stat)
 
-    async def names(self, kind: Kind | None, matcher: Matcher | None = None) -> list[Entry]:
-        """The names from here that lead to what is of this kind and matches, in order; for a walk that has not begun.
+    async def names(self, files_alone: bool, matcher: Matcher | None = None) -> list[Entry]:
+        """The names from here that lead to what matches and is no directory, in order; for a walk that has not begun.
 
         Args:
-            kind: what is looked for; None: all but directories.
+            files_alone: whether only files are looked for.
             matcher: gives for a directory, by the names that lead to it, what says whether a name in it matches;
                 None: all do.
 
@@ -142,10 +139,11 @@ class Walk:
             if isinstance(some, str):
                 await self._descend((*above, some), ignored)
             else:
-                kinds, stats = listed.kinds, listed.stats
+                stats = listed.stats
                 if stats:
                     self.stats.update(((*above, name), stats[name]) for name in some)
-                found += [(*above, name) for name in some if kind is None or kinds[name] is kind]
+                passed = listed.special if files_alone else ()
+                found += [(*above, name) for name in some if name not in passed]
         return found
 
     async def _begin(self, matcher: Matcher | None) -> None:
@@ -171,10 +169,10 @@ class Walk:
             listed = Listing.of(await self._disk.names(entry))
         else:
             listed = await listing(self._disk, entry)
-        if ignored is not None and listed.kinds.get(IGNORE_FILE) is Kind.FILE:
+        if ignored is not None and listed.has_file(IGNORE_FILE):
             ignored = await including_file(self._disk, entry, ignored)
             self.unread_rules = max(self.unread_rules, ignored.unread)
-        self._visited += len(listed.kinds)
+        self._visited += len(listed)
         listed = _not_left_out(listed, ignored)
         kept = self._looked_for(names, listed)
         if self._withholding is not None:
@@ -185,9 +183,7 @@ class Walk:
     def _looked_for(self, names: Entry, listed: Listing) -> list[str]:
         """The directories among the names in a directory, and what matches of the rest."""
         matches = None if self._matcher is None else self._matcher(names)
-        if matches is None:
-            return list(listed.kinds)
-        found = [name for some in _in_parts(listed.others) for name in filter(matches, some)]
+        found = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
         return sorted([*found, *listed.directories]) if listed.directories else found
 
     async def _allowed(self, names: Entry, kept: list[str], listed: Listing, withholding: Withholding) -> list[str]:
@@ -198,18 +194,19 @@ class Walk:
                 await trio.lowlevel.checkpoint()
             if withholding.why((*self._base, *names, name), listed.stats[name]) is None:
                 allowed.append(name)
-            elif (self._enters if listed.kinds[name] is _DIRECTORY else self._counts)((*names, name)):
+            elif (self._enters if listed.stats[name].kind is Kind.DIRECTORY else self._counts)((*names, name)):
                 self.withheld += 1
         return allowed
 
     def _push(self, names: Entry, kept: list[str], listed: Listing, ignored: Ignored | None) -> None:
         """These names in a directory come next: directories alone, and what is between two of them together."""
         begin = len(self._pending)
+        directories = frozenset(listed.directories)
         run: list[str] = []
         for name in kept if listed.directories or self._matcher is None else ():
             if self._matcher is None:
                 self._pending.append((names, name, listed, ignored))
-            elif listed.kinds[name] is not _DIRECTORY:
+            elif name not in directories:
                 run.append(name)
             elif self._enters((*names, name)):
                 self._pending += [(names, run, listed, None), (names, name, listed, ignored)]
@@ -231,17 +228,15 @@ def _not_left_out(listed: Listing, ignored: Ignored | None) -> Listing:
     # Most names are no business of any pattern: which are is asked of all of them together.
     asked = set(_GIT)
     if ignored is not None:
-        for some in _in_parts(list(listed.kinds)):
+        for some in (*_in_parts(listed.directories), *_in_parts(listed.others)):
             asked |= ignored.may_leave_out(some)
     left_out = {
         name
-        for name in asked
-        if name in listed.kinds and (ignored is None or ignored.leaves_out(name, listed.kinds[name] is _DIRECTORY))
+        for some in (listed.directories, listed.others)
+        for name in some
+        if name in asked and (ignored is None or ignored.leaves_out(name, some is listed.directories))
     }
-    shown = listed
-    if left_out:
-        kinds = {name: kind for name, kind in listed.kinds.items() if name not in left_out}
-        shown = Listing.made(kinds, listed.stats)
+    shown = listed.without(left_out) if left_out else listed
     listed.filtered = ignored, shown
     return shown
 

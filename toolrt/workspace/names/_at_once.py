@@ -17,7 +17,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import InternalError
-from toolrt.workspace.disk._disk import Disk, Entry
+from toolrt.workspace.disk._disk import Disk, Entry, Stat, is_own
 from toolrt.workspace.disk._listings import Listing
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.names._mounts import MountedDisk, located, real_disks
@@ -59,6 +59,27 @@ async def listing(disk: Disk, entry: Entry) -> Listing:
         trio.from_thread.check_cancelled()
         return part.listing(below)
     return Listing.of(await disk.names(entry))
+
+
+async def first_names(disk: Disk, entry: Entry, most: int) -> tuple[list[tuple[str, Stat]], int]:
+    """The first names in the directory at `entry` but the disk's own, with looks, and how many there are.
+
+    A look at each of 100,000 names takes seconds, and Python's garbage collector long to go through them.
+
+    Raises:
+        OSError: as `Disk.names`.
+
+    Checkpoint: always.
+    """
+
+    async def found(disk: Disk) -> tuple[list[tuple[str, Stat]], int]:
+        part, below = located(disk, entry)
+        if isinstance(part, AtOnce) and (entry or not disk.mounts):
+            return part.first_names(below, most)
+        named = [one for one in await disk.names(entry) if not is_own(one[0])]
+        return named[:most], len(named)
+
+    return await at_once(disk, found)
 
 
 class AtOnce(RealDisk):

@@ -153,10 +153,13 @@ class IgnoreFile:
     directory it begins with, or have wildcards elsewhere.
     """
 
-    #: The number of each line that may decide, by the name, by its end, and by the first name of the path.
-    _by_name: dict[str, list[int]] = attrs.field(eq=False)
-    _by_suffix: dict[str, list[int]] = attrs.field(eq=False)
-    _by_first: dict[str, list[int]] = attrs.field(eq=False)
+    #: The number of the last line that may decide, by the name, by its end, and by the first name of the path.
+    _by_name: dict[str, int] = attrs.field(eq=False)
+    _by_suffix: dict[str, int] = attrs.field(eq=False)
+    _by_first: dict[str, int] = attrs.field(eq=False)
+    #: By the number of a line that of the one before it that may decide as well.  Lists in place of these would be
+    #: work for Python's garbage collector as long as the file is remembered.
+    _before: dict[int, int] = attrs.field(eq=False)
     #: The numbers of all others.
     _rest: list[int] = attrs.field(eq=False)
     #: Two files of the same lines are equal.
@@ -175,10 +178,18 @@ class IgnoreFile:
     def of(cls, content: bytes) -> IgnoreFile:
         """The patterns in `content`; a line that is none counts for nothing, as for git."""
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        by_name: dict[str, list[int]] = {}
-        by_suffix: dict[str, list[int]] = {}
-        by_first: dict[str, list[int]] = {}
+        by_name: dict[str, int] = {}
+        by_suffix: dict[str, int] = {}
+        by_first: dict[str, int] = {}
+        before: dict[int, int] = {}
+        anchored: list[str] = []
         rest: list[int] = []
+
+        def add(numbers: dict[str, int], key: str) -> None:
+            if key in numbers:
+                before[number] = numbers[key]
+            numbers[key] = number
+
         lines = [line.removesuffix("\r") for line in text.split("\n")]
         # Of equal lines the last one decides.
         last = {line: number for number, line in enumerate(lines)}
@@ -189,15 +200,16 @@ class IgnoreFile:
             pattern = pattern.removeprefix("!").removesuffix("/")
             if "/" not in pattern:
                 if _PLAIN.fullmatch(pattern):
-                    by_name.setdefault(pattern, []).append(number)
+                    add(by_name, pattern)
                 elif suffix := _SUFFIX.fullmatch(pattern):
-                    by_suffix.setdefault(suffix[1], []).append(number)
+                    add(by_suffix, suffix[1])
                 else:
                     rest.append(number)
                 continue
             first = pattern.removeprefix("/").partition("/")[0]
             if _PLAIN.fullmatch(first):
-                by_first.setdefault(first, []).append(number)
+                add(by_first, first)
+                anchored.append(line)
             else:
                 rest.append(number)
         kept = sorted(rest)[:RULES_MOST]
@@ -205,13 +217,12 @@ class IgnoreFile:
             by_name,
             by_suffix,
             by_first,
+            before,
             kept,
             lines,
             sorted({len(suffix) for suffix in by_suffix}),
             len(rest) - len(kept),
-            _Screen.of(
-                [lines[number] for numbers in (*by_first.values(), kept) for number in numbers], by_name, by_suffix
-            ),
+            _Screen.of([*anchored, *(lines[number] for number in kept)], by_name, by_suffix),
         )
 
     def may_be_about(self, above: tuple[str, ...], names: Sequence[str]) -> Iterable[str]:
@@ -225,9 +236,12 @@ class IgnoreFile:
     def verdict(self, names: tuple[str, ...], is_directory: bool) -> bool | None:
         """Whether the path of `names` from this file's directory is left out; None: this file does not say."""
         name = names[-1]
-        about = [*self._by_name.get(name, ()), *self._by_first.get(names[0], ()), *self._rest]
-        for length in self._lengths:
-            about += self._by_suffix.get(name[-length:], ())
+        about = [*self._rest]
+        ends = [self._by_suffix.get(name[-length:]) for length in self._lengths]
+        for number in (self._by_name.get(name), self._by_first.get(names[0]), *ends):
+            while number is not None:
+                about.append(number)
+                number = self._before.get(number)
         about.sort(reverse=True)
         for number in about:
             rule = self._rule(number)

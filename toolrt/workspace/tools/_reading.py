@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 
 from toolrt._plain import counted
@@ -12,7 +13,8 @@ from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
-from toolrt.workspace.disk._disk import Entry, Kind, Snapshot, Stat, is_own
+from toolrt.workspace.disk._disk import Entry, Kind, Snapshot, Stat
+from toolrt.workspace.names._at_once import first_names
 from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_part
 from toolrt.workspace.rules._withholding import withheld_note, withholding
@@ -150,20 +152,21 @@ class _Listing:
 
         Checkpoint: always.
         """
-        names = await self._disk.names(entry)
-        found, kept = await in_thread(lambda: self._sifted(entry, names), blocks=len(names) > LISTED_MOST)
+        # Of each name it is asked whether it is withheld.
+        most = LISTED_MOST if self._rules is None else sys.maxsize
+        names, found = await first_names(self._disk, entry, most)
         if self._listed and self.count + found > LISTED_MOST:
             self._unlisted[entry] = counted(found, "name")
             return
-        self.withheld += found - len(kept)
+        kept = await in_thread(lambda: self._sifted(entry, names), blocks=len(names) > LISTED_MOST)
+        self.withheld += len(names) - len(kept)
         self._listed[entry] = kept
-        self.count += len(kept)
+        self.count += found - (len(names) - len(kept))
 
-    def _sifted(self, entry: Entry, names: list[tuple[str, Stat]]) -> tuple[int, list[tuple[str, Stat]]]:
-        """How many names are not toolrt's own, and those of them that may be shown."""
-        found = [one for one in names if not is_own(one[0])]
+    def _sifted(self, entry: Entry, names: list[tuple[str, Stat]]) -> list[tuple[str, Stat]]:
+        """Those of the names that may be shown."""
         rules = self._rules
-        return len(found), [one for one in found if rules is None or rules.why((*entry, one[0]), one[1]) is None]
+        return [one for one in names if rules is None or rules.why((*entry, one[0]), one[1]) is None]
 
     async def add_level(self) -> None:
         """List the directories in those of the last level.
