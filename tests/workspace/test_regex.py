@@ -201,7 +201,7 @@ _PARTS = st.lists(st.sampled_from(["a", "b", r"\w", "[ab]", "a*", "(?:a|b)", r"[
 def test_an_expression_over_lines_has_the_lines_that_python_finds(parts, text):
     """All lines that are in some match; the last part wants a character, so each line of a match has some of it."""
     pattern = r"\n".join("".join(part) for part in parts) + "a"
-    found = matching_lines(text, wanted_in(pattern, False, False), 100, lambda: None)
+    found = matching_lines(text, wanted_in(pattern, False, False), 100)
     expected = set()
     for at in range(len(text) + 1):
         if match := re.compile(pattern).match(text, at):

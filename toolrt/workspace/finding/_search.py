@@ -10,6 +10,7 @@ from typing import NamedTuple
 import attrs
 
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._mutation import step_aside
 from toolrt.workspace.finding._factor import BEYOND_ASCII, Characters, Factor, FactorOfSequence
 from toolrt.workspace.finding._regex import Expression, RegexRefused
 from toolrt.workspace.finding._several_lines import expressions_of_lines
@@ -19,7 +20,7 @@ from toolrt.workspace.text._text import LINE_END, line_ends, lines_of
 #: A byte order mark, as it stands or as it is escaped.
 _MARK_MEANT = re.compile(r"\ufeff|\\ufeff|\\U0000feff", re.IGNORECASE)
 
-#: How many characters are looked at, and whole lines more, between two questions whether to go on.
+#: How many characters are looked at, and whole lines more, between two turns of other threads.
 _CHARACTERS_AT_ONCE = 128 * 1024
 
 
@@ -147,17 +148,15 @@ def with_context(text: str, found: list[LineFound], around: int) -> list[LineFou
     return [shown[number] for number in sorted(shown)]
 
 
-def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Callable[[], object]) -> list[LineFound]:
+def matching_lines(text: str, wanted: SearchPattern, most: int) -> list[LineFound]:
     """The first `most` lines that have what is wanted: number, from 1, and text without its end.
 
     Where that goes over several lines all of them are given, and the last match whole.  A line begins behind a byte
     order mark, which is neither matched nor shown, unless the pattern has one itself.
 
-    Args:
-        still_wanted: asked now and then; what it raises is raised.
-
     Raises:
         FileProblem: the search makes too much work.
+        trio.Cancelled: as `step_aside`, in a long text.
     """
     found: list[LineFound] = []
     # Line ends are counted up to `counted`, and only when a line is found.
@@ -165,7 +164,8 @@ def matching_lines(text: str, wanted: SearchPattern, most: int, still_wanted: Ca
     number = 1
     try:
         for end in _ends_of_parts(text):
-            still_wanted()
+            if start:
+                step_aside()
             while len(found) < most and (at := wanted.first(text, start, end)) >= 0:
                 if text.startswith("\r\n", at - 1):
                     at -= 1

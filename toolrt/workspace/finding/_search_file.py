@@ -16,21 +16,16 @@ from __future__ import annotations
 import codecs
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import attrs
-import trio
 
-from toolrt import probe
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._mutation import SIZE_LIMIT, problem_of
+from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread, problem_of
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot
 from toolrt.workspace.disk._disk_errors import TooLarge
 from toolrt.workspace.finding._search import LineFound, SearchPattern, matching_lines, with_context
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
-
-T = TypeVar("T")
 
 #: Bytes of a large file that are searched at once: some milliseconds.
 _BLOCK = 1024 * 1024
@@ -123,13 +118,13 @@ async def lines_of_file(
     except OSError as error:
         return await _unread(disk, entry, problem_of(path, error), unsearched)
 
-    def searched(still_wanted: Callable[[], object]) -> list[LineFound] | FileProblem:
+    def searched() -> list[LineFound] | FileProblem:
         text = _text_of(path, found.content, encoding)
         if isinstance(text, FileProblem):
             return text
-        return with_context(text, matching_lines(text, wanted, most, still_wanted), around)
+        return with_context(text, matching_lines(text, wanted, most), around)
 
-    result = await _in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
+    result = await in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
     if isinstance(result, FileProblem):
         binary = encoding_of(found.content) is None and b"\0" in found.content
         unsearched.add(_BINARY if binary else _NOT_TEXT, entry)
@@ -146,15 +141,6 @@ async def _unread(disk: Disk, entry: Entry, problem: FileProblem, unsearched: Un
     except OSError:
         pass
     return problem
-
-
-async def _in_thread(work: Callable[[Callable[[], object]], T], *, blocks: bool = True) -> T:
-    """Do `work` where it does not hold up Trio's thread; it is given what raises a cancel that came meanwhile."""
-    if not trio.lowlevel.in_trio_task():
-        return work(trio.from_thread.check_cancelled)
-    if probe.threads_inline or not blocks:
-        return work(lambda: None)
-    return await trio.to_thread.run_sync(work, trio.from_thread.check_cancelled)
 
 
 def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProblem:
@@ -178,7 +164,7 @@ async def _lines_of_large_file(
     unsearched: UnsearchedFiles,
 ) -> list[LineFound]:
     if wanted.following:
-        await _in_thread(lambda still_wanted: unsearched.add(_SEVERAL_LINES, entry))
+        await in_thread(lambda: unsearched.add(_SEVERAL_LINES, entry))
         return []
     blocks = _Blocks(wanted, most, None)
     await _feed(disk, entry, blocks)
@@ -204,7 +190,7 @@ async def _feed(disk: Disk, entry: Entry, blocks: _Blocks) -> None:
             return
         at += len(part.content)
         last = at >= size or not part.content
-        await _in_thread(partial(blocks.take, part.content, last))
+        await in_thread(partial(blocks.take, part.content, last))
         if last or blocks.stopped is not None or len(blocks.found) >= blocks.most:
             return
 
@@ -234,12 +220,12 @@ class _Blocks:
         """The file is not searched from byte `at` on."""
         self.stopped, self.at = reason, at
 
-    def take(self, block: bytes, last: bool, still_wanted: Callable[[], object]) -> None:
+    def take(self, block: bytes, last: bool) -> None:
         """Search the next block; may run in a worker thread."""
         text = self._pending + self._text(block, last)
         whole = len(text) if last and self.stopped is None else _last_line_end(text)
         lines, self._pending = text[:whole], text[whole:]
-        found = matching_lines(lines, self._wanted, self.most - len(self.found), still_wanted)
+        found = matching_lines(lines, self._wanted, self.most - len(self.found))
         self.found += [LineFound(self._lines + one.number, one.text) for one in found]
         self._lines += line_count(lines)
         if len(self._pending) > SIZE_LIMIT and self.stopped is None:
