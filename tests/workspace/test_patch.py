@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tests._profile import FULL
 from toolrt.workspace import FileProblem
-from toolrt.workspace.tools._hunks import _PLACES_NAMED, FilePatch, _Layer, patched
+from toolrt.workspace.text._text import PLACES_NAMED
+from toolrt.workspace.tools._hunks import FilePatch, _Layer, patched
 from toolrt.workspace.tools._patch import parsed_patch
 
 
@@ -277,7 +278,7 @@ def test_any_text_is_a_patch_or_refused(patch, text):
 def test_places_of_lines_are_those_that_a_scan_finds(lines, wanted):
     """In a text of many equal lines, and in one of few."""
     places = [at for at in range(len(lines) - len(wanted) + 1) if lines[at : at + len(wanted)] == wanted]
-    assert _Layer(lines, str).found(tuple(wanted)) == places[: _PLACES_NAMED + 1]
+    assert _Layer(lines, str).found(tuple(wanted)) == places[: PLACES_NAMED + 1]
 
 
 async def test_a_cancelled_reader_of_many_hunks_ends_among_them():

@@ -27,7 +27,7 @@ LINE_END = re.compile(r"\r\n|\n|\r")
 _LONE = re.compile(r"(?<!\r)\n|\r(?!\n)")
 
 #: How many places a refusal names.
-_PLACES_NAMED = 10
+PLACES_NAMED = 10
 
 #: How many lines, and how many characters of each, are compared to find the ones nearest to a text that is not
 #: there.  From 200 characters on difflib leaves frequent ones out, and with them the likeness.
@@ -202,10 +202,10 @@ def edited(
     """
     places = _Matches(text, old, loosely=False)
     # Places that overlap count when one is wanted, for either may be meant.
-    first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
+    first = list(islice(places.spans(overlapping=not every), PLACES_NAMED + 1))
     if not first and not exactly:
         places = _Matches(text, old, loosely=True)
-        first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
+        first = list(islice(places.spans(overlapping=not every), PLACES_NAMED + 1))
     if not first:
         raise FileProblem(path, "old at exactly one place", "0 places", nearest(text, old))
     if len(first) > 1 and line is not None and not exactly:
@@ -214,17 +214,21 @@ def edited(
         there = [span for span, number in zip(spans, numbers, strict=True) if number == line]
         if len(there) == 1:
             return EditResult(places.replaced(new, there), 1, (line,))
-    lines = tuple(_line_numbers(text, [start for start, _ in first[:_PLACES_NAMED]]))
+    lines = tuple(_line_numbers(text, [start for start, _ in first[:PLACES_NAMED]]))
     if len(first) > 1 and not every:
-        count = len(first) if len(first) <= _PLACES_NAMED else max(len(first), places.count())
-        named = ", ".join(map(str, lines)) + (", ..." if count > _PLACES_NAMED else "")
+        count = len(first) if len(first) <= PLACES_NAMED else max(len(first), places.count())
         raise FileProblem(
             path,
             "old at exactly one place" if line is None or exactly else f"old at exactly one place of line {line}",
-            f"{count} places (lines {named})",
+            f"{count} places ({shown_lines(lines, count)})",
             "Give more of the text around the one you mean, or set all to replace every one.",
         )
     return EditResult(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
+
+
+def shown_lines(lines: Sequence[int], count: int) -> str:
+    """The first of so many lines, as a refusal names them."""
+    return f"lines {', '.join(map(str, lines[:PLACES_NAMED]))}{', ...' if count > PLACES_NAMED else ''}"
 
 
 class _Matches:
@@ -320,7 +324,7 @@ def nearest(text: str, wanted: str) -> str:
     if not searched:
         return "No line is near to its first line; read the file again."
     lines = [line.strip() for line in LINE_END.split(text)]
-    places = [index for index, line in enumerate(lines) if line == searched[0]][:_PLACES_NAMED]
+    places = [index for index, line in enumerate(lines) if line == searched[0]][:PLACES_NAMED]
     if places:
         # The place that agrees for longest, the first of them if there are several.
         best = max(places, key=lambda index: (_agreeing(lines, index, searched), -index))

@@ -31,10 +31,7 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import step_aside
 from toolrt.workspace.text._encoding import MARK
-from toolrt.workspace.text._text import lf_lines, lines_of, nearest
-
-#: How many places a refusal names.
-_PLACES_NAMED = 10
+from toolrt.workspace.text._text import PLACES_NAMED, lf_lines, lines_of, nearest, shown_lines
 
 #: How many hunks are looked at between two turns of other threads: about a millisecond.
 _AT_ONCE = 200
@@ -223,13 +220,12 @@ class _Failure:
                 "Nothing was changed. Correct the @@ line.",
             )
         if self.candidates:
-            shown = ", ".join(str(line) for line in self.candidates[:_PLACES_NAMED])
             start = "" if self.hunk.start is None else f"line {self.hunk.start}, or at "
             other = "several" if self.hunk.start is None else "several others"
             return FileProblem(
                 path,
                 f"{where} at {start}one {'other ' if start else ''}place",
-                f"{other} (lines {shown}{', ...' if len(self.candidates) > _PLACES_NAMED else ''})",
+                f"{other} ({shown_lines(self.candidates, len(self.candidates))})",
                 "Give more lines around them, or the right line number."
                 if start
                 else "Nothing was changed. Give more lines around the one you mean.",
@@ -266,7 +262,7 @@ class _Layer:
             return _searched(self.keys, wanted, max(first, 0), end)
         places = (spot - rarest for spot in self._spots_of(wanted[rarest]))
         within = (at for at in places if first <= at <= end - len(wanted) and self.stands(wanted, at))
-        return [at for _, at in zip(range(_PLACES_NAMED + 1), within, strict=False)]
+        return [at for _, at in zip(range(PLACES_NAMED + 1), within, strict=False)]
 
     def _spots_of(self, key: str) -> Iterator[int]:
         """Where a line is."""
@@ -528,7 +524,7 @@ def _searched(lines: Sequence[str], wanted: Sequence[str], first: int, end: int)
     text, looked_for = ("".join([letters.get(line, "\0") for line in some]) for some in (lines[first:end], wanted))
     found: list[int] = []
     at = text.find(looked_for)
-    while at >= 0 and len(found) <= _PLACES_NAMED:
+    while at >= 0 and len(found) <= PLACES_NAMED:
         found.append(first + at)
         at = text.find(looked_for, at + 1)
     return found
