@@ -21,7 +21,7 @@ from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular,
 from toolrt.workspace.disk._memory import Fault, MemoryDisk
 from toolrt.workspace.disk._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
+from toolrt.workspace.finding._walk import VISITED_MOST, Walk, ignored_above
 from toolrt.workspace.history._history import History, Undone
 from toolrt.workspace.journal._recovery import purged, state_directory
 from toolrt.workspace.names._at_once import at_once
@@ -48,7 +48,6 @@ __all__ = [
     "FileProblem",
     "Files",
     "Folding",
-    "Found",
     "Grant",
     "HardLink",
     "History",

@@ -203,19 +203,20 @@ class FactIndex:
 
     async def _walked(self, disk: Disk) -> dict[str, Stat]:
         """The files there are, by path."""
-        walk = Walk(disk, (), await ignored_above(disk, ()), lambda names: True)
+        walk = Walk(disk, (), await ignored_above(disk, ()), lambda names: True, looks=True)
         found: dict[str, Stat] = {}
         large = unnamed = 0
         try:
-            while (one := await walk.next()) is not None:
-                if one.stat.kind is not Kind.FILE or os.path.splitext(one.names[-1])[1].lower() in _NO_TEXT:
+            for names in await walk.names(files_alone=True):
+                if os.path.splitext(names[-1])[1].lower() in _NO_TEXT:
                     continue
-                if one.stat.size > (PYTHON_MOST if language_of(one.names[-1]) is LANGUAGES["python"] else TEXT_MOST):
+                stat = walk.stats[names]
+                if stat.size > (PYTHON_MOST if language_of(names[-1]) is LANGUAGES["python"] else TEXT_MOST):
                     large += 1
                     continue
-                path = "/".join(one.names)
+                path = "/".join(names)
                 if path.isprintable() or path.encode(errors="ignore").decode() == path:
-                    found[path] = one.stat
+                    found[path] = stat
                 else:
                     unnamed += 1
         except OSError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import attrs
 import trio
 
 from toolrt.workspace.change._mutation import in_thread
@@ -46,16 +45,6 @@ _LONG_IGNORE = 64 * 1024
 _IGNORE_LIMIT = 1024 * 1024
 
 
-@attrs.frozen
-class Found:
-    """One name below the directory that is walked."""
-
-    #: The names that lead to it from there.
-    names: tuple[str, ...]
-    #: What stands there.
-    stat: Stat
-
-
 class Walk:
     """A walk through all that is below one directory.
 
@@ -66,6 +55,7 @@ class Walk:
         enters: whether the directory of these names, from `base`, is worth entering.
         withholding: leaves out what the call may not touch; None: nothing.
         counts: whether a withheld name that is no directory is one of those that are looked for.
+        looks: whether each name is looked at; where something is withheld it is in any case.
     """
 
     def __init__(
@@ -76,6 +66,7 @@ class Walk:
         enters: Callable[[tuple[str, ...]], bool],
         withholding: Withholding | None = None,
         counts: Callable[[tuple[str, ...]], bool] = lambda names: True,
+        looks: bool = False,
     ) -> None:
         self._disk = disk
         self._base = base
@@ -84,9 +75,9 @@ class Walk:
         self._counts = counts
         # The last one comes next.
         self._pending: list[_Pending] = []
-        self._matcher: Matcher | None = None
+        self._matcher: Matcher = lambda names: None
         self._ignored = ignored
-        self._began = False
+        self._looks = looks or withholding is not None
         self._visited = 0
         #: What looks showed at the names that `names` gave, where the disk looked at them.
         self.stats: dict[Entry, Stat] = {}
@@ -101,24 +92,6 @@ class Walk:
         #: Whether the walk ended because it looked at `VISITED_MOST` names.
         self.cut_short = False
 
-    async def next(self) -> Found | None:
-        """The next name, or None at the end.
-
-        Raises:
-            OSError: the directory itself cannot be listed.
-
-        Checkpoint: when a directory is entered, and among many names.
-        """
-        if not self._began:
-            await self._begin(None)
-        if not self._pending or self.cut_short:
-            return None
-        above, name, listed, ignored = self._pending.pop()
-        names, stat = (*above, str(name)), listed.stats[str(name)]
-        if stat.kind is Kind.DIRECTORY and self._enters(names):
-            await self._descend(names, ignored)
-        return Found(names, stat)
-
     async def names(self, files_alone: bool, matcher: Matcher | None = None) -> list[Entry]:
         """The names from here that lead to what matches and is no directory, in order; for a walk that has not begun.
 
@@ -130,10 +103,11 @@ class Walk:
         Raises:
             OSError: the directory itself cannot be listed.
 
-        Checkpoint: as `next`.
+        Checkpoint: when a directory is entered, and among many names.
         """
         found: list[Entry] = []
-        await self._begin(matcher or (lambda names: None))
+        self._matcher = matcher or self._matcher
+        await self._enter((), self._ignored)
         while self._pending and not self.cut_short:
             above, some, listed, ignored = self._pending.pop()
             if isinstance(some, str):
@@ -145,11 +119,6 @@ class Walk:
                 passed = listed.special if files_alone else ()
                 found += [(*above, name) for name in some if name not in passed]
         return found
-
-    async def _begin(self, matcher: Matcher | None) -> None:
-        self._began = True
-        self._matcher = matcher
-        await self._enter((), self._ignored)
 
     async def _descend(self, names: Entry, ignored: Ignored | None) -> None:
         """Enter a directory below the first one."""
@@ -165,7 +134,7 @@ class Walk:
 
     async def _enter(self, names: Entry, ignored: Ignored | None) -> None:
         entry = (*self._base, *names)
-        if self._matcher is None or self._withholding is not None:
+        if self._looks:
             listed = Listing.of(await self._disk.names(entry))
         else:
             listed = await listing(self._disk, entry)
@@ -182,7 +151,7 @@ class Walk:
 
     def _looked_for(self, names: Entry, listed: Listing) -> list[str]:
         """The directories among the names in a directory, and what matches of the rest."""
-        matches = None if self._matcher is None else self._matcher(names)
+        matches = self._matcher(names)
         found = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
         return sorted([*found, *listed.directories]) if listed.directories else found
 
@@ -203,16 +172,13 @@ class Walk:
         begin = len(self._pending)
         directories = frozenset(listed.directories)
         run: list[str] = []
-        for name in kept if listed.directories or self._matcher is None else ():
-            if self._matcher is None:
-                self._pending.append((names, name, listed, ignored))
-            elif name not in directories:
+        for name in kept if directories else ():
+            if name not in directories:
                 run.append(name)
             elif self._enters((*names, name)):
                 self._pending += [(names, run, listed, None), (names, name, listed, ignored)]
                 run = []
-        if self._matcher is not None:
-            self._pending.append((names, run if listed.directories else kept, listed, None))
+        self._pending.append((names, run if directories else kept, listed, None))
         self._pending[begin:] = reversed(self._pending[begin:])
 
 
