@@ -532,19 +532,27 @@ def test_failure_of_an_order_stands_where_plain_trio_was_not_seen_to_make_it() -
 _OF_THE_TEST = """
 import pytest, trio
 from toolrt.testing import _on_plain_trio
-_on_plain_trio._PATIENCE = 0.2
+_on_plain_trio._SECONDS = _on_plain_trio._PATIENCE = 0.2
 
 async def test_is_wrong():
     await trio.lowlevel.checkpoint()
     assert 1 + 1 == 3
 
-async def test_waits_for_ever():
-    await trio.sleep_forever()
+async def test_exits():
+    raise SystemExit
+
+async def test_waits_for_ever_and_swallows_the_end_of_that():
+    while True:
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.sleep_forever()
+        except BaseException:
+            pass
 """
 
 
 def test_unedited_failure_that_plain_trio_has_too_stands(inner: Inner) -> None:
-    """A test that fails in every order fails, also one that never ends there."""
-    code, output = inner(_OF_THE_TEST, "--explore")
+    """A test that fails in every order fails, also one that nothing but the end of its process would end there."""
+    code, output = inner(_OF_THE_TEST, "--explore", "--explore-seconds", "5")
     assert code == 1
-    assert table(output)["failed"] == 2, output
+    assert table(output)["failed"] == 3, output
