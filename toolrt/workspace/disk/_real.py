@@ -347,6 +347,10 @@ class RealDisk:
     def first_names(self, entry: Entry, most: int) -> tuple[list[tuple[str, Stat]], int]:
         """As `Disk.names` the first of them but the disk's own, and how many there are; for a worker thread.
 
+        Args:
+            entry: the directory.
+            most: so many names.
+
         Checkpoint: never; it blocks.
         """
         with shown_as(entry), self._root.listed(entry) as here:
