@@ -335,6 +335,9 @@ async def _statistics() -> list[int]:
         for _ in range(3):
             nursery.start_soon(trio.sleep, 0)
         counts += [trio.lowlevel.current_statistics().tasks_living, trio.lowlevel.current_statistics().tasks_runnable]
+    # What calls it waits until the loop has looked.
+    trio.lowlevel.current_trio_token().run_sync_soon(int)
+    counts.append(trio.lowlevel.current_statistics().tasks_runnable)
     return counts
 
 

@@ -186,8 +186,9 @@ def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any
         statistics, seam = real(runner), mine()
         if seam is None or not seam.owns(seam.current_task()):
             return statistics
-        # The harness waits for the program; tasks that can run are in no queue of Trio's.
-        runnable = statistics.tasks_runnable + seam.count_runnable()
+        # The harness waits for the program; tasks that can run are in no queue of Trio's.  The one that calls callbacks
+        # would wait for a socket until the loop looks at it.
+        runnable = statistics.tasks_runnable + seam.count_runnable() - bool(seam.callbacks or seam.callbacks_once)
         living = statistics.tasks_living - 1 - seam.count_threads()
         return attrs.evolve(statistics, tasks_living=living, tasks_runnable=runnable)
 
