@@ -19,6 +19,7 @@ import trio
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
 from toolrt.sim._trio_internals import is_in_step
+from toolrt.sim.engine._host import current_scheduler
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -394,3 +395,25 @@ def test_reduction_of_what_is_not_controlled_ends(strategy: sim.Strategy) -> Non
     assert report.verdict is sim.INCONCLUSIVE
     assert report.executions <= 1_000
     assert "depends on something the simulator does not control" in str(report)
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_answer_of_a_thread_wakes_no_task_that_the_limit_has_ended(steps: int) -> None:
+    """The thread is ended with the task that waits for it, and tells it so; Trio's loop went down with that."""
+
+    async def program() -> None:
+        async def end_it() -> None:
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            # As the watchdog does between two steps.
+            scheduler = current_scheduler()
+            assert scheduler is not None
+            scheduler.end_after_step(1.0)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, int)
+            nursery.start_soon(end_it)
+
+    for policy in (sim.Fifo(), *map(sim.RandomWalk, range(5))):
+        report = sim.explore(program, sim.Random(policy, 1))
+        assert report.failed == 0

@@ -77,7 +77,10 @@ class Leftovers:
         return sorted(private, key=_by_age, reverse=True)
 
     def kill_tasks(self) -> None:
-        """End every task that was not there when the run began; nothing of them is left in the run queue."""
+        """End every task that was not there when the run began; nothing of them is left in the run queue.
+
+        Nor among the callbacks: one that brings the answer of a thread would wake a task that has ended.
+        """
         for _ in range(_CLOSE_ATTEMPTS):
             tasks = self.tasks()
             if not tasks:
@@ -85,9 +88,16 @@ class Leftovers:
             # An ending task may spawn others.
             for task in tasks:
                 self.kill(task)
+        self._drop_callbacks()
         alive = [task for task in self._runq if task in self._tasks]
         self._runq.clear()
         self._runq.extend(alive)
+
+    def _drop_callbacks(self) -> None:
+        # A Ctrl-C among them is not lost: Trio looks for it whenever its main task waits.
+        if self._callbacks or self._callbacks_once:
+            self._callbacks.clear()
+            self._callbacks_once.clear()
 
     def kill(self, task: Task) -> None:
         """End `task` whatever it says; afterwards this run is not fit for another execution."""
@@ -175,10 +185,7 @@ class Leftovers:
     def sweep(self) -> None:
         """Drop what an execution left in the run: RunVars, deadlines, idle waiters, callbacks, instruments."""
         runner = self._runner
-        if self._callbacks or self._callbacks_once:
-            # A Ctrl-C among them is not lost: Trio looks for it whenever its main task waits.
-            self._callbacks.clear()
-            self._callbacks_once.clear()
+        self._drop_callbacks()
         if runner._locals:
             runner._locals.clear()
         if self._deadlines._heap:
