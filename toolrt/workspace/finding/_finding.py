@@ -12,12 +12,9 @@ seen: it bypasses the freshness memory and the caches of the file service.
 from __future__ import annotations
 
 import posixpath
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import attrs
 
 from toolrt import probe
 from toolrt.events import observer
@@ -31,14 +28,12 @@ from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import KnownTexts, can_help, candidates
 from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
-from toolrt.workspace.finding._walk import VISITED_MOST, Walk, ignored_above
+from toolrt.workspace.finding._walk import VISITED_MOST, PathsSought, Walk, ignored_above
 from toolrt.workspace.names._at_once import at_once, goes_at_once
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace.names._mounts import located, path_on
-from toolrt.workspace.names._naming import meant_path, shown_path
+from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.rules._ignore import RULES_MOST
-from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
-from toolrt.workspace.rules._patterns import State as GlobState
 from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._encoding import named
 
@@ -57,9 +52,6 @@ _SHOWN = ("lines", "files", "counts")
 
 #: From how many files on ripgrep is asked which of the rest to read: what takes longer than starting it.
 _RIPGREP_FROM = 200
-
-#: How long a pattern for names may be.
-_PATTERN_LONGEST = 1000
 
 
 def claims_of_walk(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
@@ -83,8 +75,8 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
     base = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
     if base.found is None:
         raise missing(base)
-    patterns = _Patterns.of(pattern, "pattern")
-    names, _, notes = await _walked(workspace, ctx, base, ignored, patterns, files_alone=False)
+    sought = PathsSought.of(pattern, "pattern")
+    names, _, notes = await _walked(workspace, ctx, base, ignored, sought, files_alone=False)
     paths = _ShownPaths(workspace, ctx, base)
     found = [paths.path(one) for one in names[:_GLOBBED_MOST]]
     if len(names) > len(found):
@@ -133,7 +125,7 @@ async def search(
         )
     if show not in _SHOWN:
         raise FileProblem("show", "lines, files or counts", repr(show[:40]), "Say what to show of the matches.")
-    names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
+    names = PathsSought.of("**" if glob is None else glob, "glob", names_alone=True)
     chosen = named("encoding", encoding)
     paths = _ShownPaths(workspace, ctx, base)
     found = _LinesFound(workspace, ctx, base, sought, chosen, limit, paths, context, show)
@@ -323,109 +315,16 @@ def _noted(notes: list[str]) -> list[str]:
     return [f"({note})" for note in notes]
 
 
-#: What says whether a name matches; None: each does.
-_NameTest = Callable[[str], object] | None
-
-
-@attrs.frozen
-class _Patterns:
-    """Patterns for paths; a path matches if one of them does."""
-
-    _globs: tuple[Glob, ...]
-    #: How far each has come after the names of a directory, and what matches a name there (None: each name does).
-    _come: dict[Entry, tuple[GlobState, ...]] = attrs.field(factory=dict, init=False, eq=False)
-    _matchers: dict[tuple[GlobState, ...], Callable[[str], object] | None] = attrs.field(
-        factory=dict, init=False, eq=False
-    )
-
-    @classmethod
-    def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> _Patterns:
-        """What `pattern` stands for, braces included.
-
-        Args:
-            name: the parameter it is.
-            names_alone: a pattern without a slash is for names at any depth.
-
-        Raises:
-            FileProblem: it cannot match any file below a directory.
-        """
-        why = ""
-        pattern = meant_path(pattern)
-        if not pattern:
-            why = "an empty one"
-        elif len(pattern) > _PATTERN_LONGEST:
-            why = f"one of {len(pattern)} characters, and {_PATTERN_LONGEST} are the most"
-        elif pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
-            why = "one that leads elsewhere"
-        elif pattern.endswith("/"):
-            why = "one for directories"
-        elif names_alone and "/" not in pattern:
-            pattern = f"**/{pattern}"
-        if not why:
-            try:
-                return cls(tuple(Glob.of(one) for one in braces_expanded(pattern)))
-            except PatternRefused as refusal:
-                why = str(refusal)
-        raise FileProblem(name, "a pattern for paths below path, such as **/*.py", why, "Give path for the directory.")
-
-    def match(self, names: Entry) -> bool:
-        """Whether one of them matches."""
-        matches = self.matcher(names[:-1])
-        return matches is None or bool(matches(names[-1]))
-
-    def may_match_below(self, names: Entry) -> bool:
-        """Whether something below the directory of these names may match."""
-        return any(self._states(names))
-
-    def matcher(self, above: Entry) -> _NameTest:
-        """What says whether a name in the directory of these names matches; None: each does."""
-        states = self._states(above)
-        if states not in self._matchers:
-            self._matchers[states] = self._matcher(states)
-        return self._matchers[states]
-
-    def _matcher(self, states: tuple[GlobState, ...]) -> _NameTest:
-        expressions: list[str] = []
-        for glob, state in zip(self._globs, states, strict=True):
-            last = glob.last_names(state)
-            if last is None:
-                return None
-            expressions += [one.pattern for one in last]
-        if not expressions:
-            return lambda name: False
-        return re.compile("|".join(expressions), re.DOTALL).match
-
-    def _states(self, names: Entry) -> tuple[GlobState, ...]:
-        """How far each pattern has come after these names; the directory above is asked for before what is in it."""
-        known = self._come.get(names)
-        if known is None:
-            above = self._states(names[:-1]) if names else ()
-            known = self._come[names] = (
-                tuple(glob.step(state, names[-1]) for glob, state in zip(self._globs, above, strict=True))
-                if names
-                else tuple(glob.start for glob in self._globs)
-            )
-        return known
-
-
 async def _walked(
-    workspace: FileAccess,
-    ctx: CallContext,
-    base: Identity,
-    all_files: bool,
-    patterns: _Patterns | None,
-    files_alone: bool,
+    workspace: FileAccess, ctx: CallContext, base: Identity, all_files: bool, sought: PathsSought, files_alone: bool
 ) -> tuple[list[Entry], Mapping[Entry, Stat], list[str]]:
     """The names of what matches below the directory, looks at them, and notes on the others."""
     withheld = withholding(workspace.disk, ctx, base)
 
     async def walked(disk: Disk) -> tuple[list[Entry], Mapping[Entry, Stat], list[str]]:
         ignored = None if all_files else await ignored_above(disk, base.entry)
-        if patterns is None:
-            walk = Walk(disk, base.entry, ignored, lambda names: True, withheld)
-            return await walk.names(files_alone), walk.stats, _notes(walk)
-        walk = Walk(disk, base.entry, ignored, patterns.may_match_below, withheld, patterns.match)
-        return await walk.names(files_alone, patterns.matcher), walk.stats, _notes(walk)
+        walk = Walk(disk, base.entry, ignored, sought, withheld)
+        return await walk.names(files_alone), walk.stats, _notes(walk)
 
     try:
         return await at_once(workspace.disk, walked)

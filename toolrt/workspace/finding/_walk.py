@@ -8,19 +8,25 @@ approval withholds, and counts those that it would have yielded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
+import attrs
 import trio
 
+from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat
 from toolrt.workspace.disk._listings import Listing
 from toolrt.workspace.names._at_once import listing
+from toolrt.workspace.names._naming import meant_path
 from toolrt.workspace.rules._ignore import IGNORE_FILE, Ignored, IgnoreFile
+from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
+from toolrt.workspace.rules._patterns import State as GlobState
 from toolrt.workspace.rules._withholding import Withholding
 
-#: For a directory, by the names that lead to it, what says whether a name in it is looked for; None: each is.
-Matcher = Callable[[Entry], Callable[[str], object] | None]
+#: What says whether a name is looked for; None: each is.
+NameTest = Callable[[str], object] | None
 
 #: What is still to be handed out: the names that lead to a directory, one name in it or several that are no
 #: directories, what was listed there, and what is left out there.
@@ -44,6 +50,88 @@ _LONG_IGNORE = 64 * 1024
 #: How large a ``.gitignore`` may be, in bytes; a larger one counts for nothing.
 _IGNORE_LIMIT = 1024 * 1024
 
+#: How long a pattern for names may be.
+_PATTERN_LONGEST = 1000
+
+
+@attrs.frozen
+class PathsSought:
+    """Patterns for the paths that are looked for; a path matches if one of them does."""
+
+    _globs: tuple[Glob, ...]
+    #: How far each has come after the names of a directory, and what matches a name there (None: each name does).
+    _come: dict[Entry, tuple[GlobState, ...]] = attrs.field(factory=dict, init=False, eq=False)
+    _matchers: dict[tuple[GlobState, ...], NameTest] = attrs.field(factory=dict, init=False, eq=False)
+
+    @classmethod
+    def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> PathsSought:
+        """What `pattern` stands for, braces included.
+
+        Args:
+            name: the parameter it is.
+            names_alone: a pattern without a slash is for names at any depth.
+
+        Raises:
+            FileProblem: it cannot match any file below a directory.
+        """
+        why = ""
+        pattern = meant_path(pattern)
+        if not pattern:
+            why = "an empty one"
+        elif len(pattern) > _PATTERN_LONGEST:
+            why = f"one of {len(pattern)} characters, and {_PATTERN_LONGEST} are the most"
+        elif pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
+            why = "one that leads elsewhere"
+        elif pattern.endswith("/"):
+            why = "one for directories"
+        elif names_alone and "/" not in pattern:
+            pattern = f"**/{pattern}"
+        if not why:
+            try:
+                return cls(tuple(Glob.of(one) for one in braces_expanded(pattern)))
+            except PatternRefused as refusal:
+                why = str(refusal)
+        raise FileProblem(name, "a pattern for paths below path, such as **/*.py", why, "Give path for the directory.")
+
+    def match(self, names: Entry) -> bool:
+        """Whether one of them matches."""
+        matches = self.matcher(names[:-1])
+        return matches is None or bool(matches(names[-1]))
+
+    def may_match_below(self, names: Entry) -> bool:
+        """Whether something below the directory of these names may match."""
+        return any(self._states(names))
+
+    def matcher(self, above: Entry) -> NameTest:
+        """What says whether a name in the directory of these names matches; None: each does."""
+        states = self._states(above)
+        if states not in self._matchers:
+            self._matchers[states] = self._matcher(states)
+        return self._matchers[states]
+
+    def _matcher(self, states: tuple[GlobState, ...]) -> NameTest:
+        expressions: list[str] = []
+        for glob, state in zip(self._globs, states, strict=True):
+            last = glob.last_names(state)
+            if last is None:
+                return None
+            expressions += [one.pattern for one in last]
+        if not expressions:
+            return lambda name: False
+        return re.compile("|".join(expressions), re.DOTALL).match
+
+    def _states(self, names: Entry) -> tuple[GlobState, ...]:
+        """How far each pattern has come after these names; the directory above is asked for before what is in it."""
+        known = self._come.get(names)
+        if known is None:
+            above = self._states(names[:-1]) if names else ()
+            known = self._come[names] = (
+                tuple(glob.step(state, names[-1]) for glob, state in zip(self._globs, above, strict=True))
+                if names
+                else tuple(glob.start for glob in self._globs)
+            )
+        return known
+
 
 class Walk:
     """A walk through all that is below one directory.
@@ -52,32 +140,20 @@ class Walk:
         disk: whose it is.
         base: the directory.
         ignored: what is left out there, by the files above it; None leaves out ``.git`` alone.
-        enters: whether the directory of these names, from `base`, is worth entering.
-        withholding: leaves out what the call may not touch; None: nothing.
-        counts: whether a withheld name that is no directory is one of those that are looked for.
-        looks: whether each name is looked at; where something is withheld it is in any case.
+        sought: the paths that are looked for.
+        withholding: leaves out what the call may not touch, and has each name looked at; None: nothing.
     """
 
     def __init__(
-        self,
-        disk: Disk,
-        base: Entry,
-        ignored: Ignored | None,
-        enters: Callable[[tuple[str, ...]], bool],
-        withholding: Withholding | None = None,
-        counts: Callable[[tuple[str, ...]], bool] = lambda names: True,
-        looks: bool = False,
+        self, disk: Disk, base: Entry, ignored: Ignored | None, sought: PathsSought, withholding: Withholding | None
     ) -> None:
         self._disk = disk
         self._base = base
-        self._enters = enters
+        self._ignored = ignored
+        self._sought = sought
         self._withholding = withholding
-        self._counts = counts
         # The last one comes next.
         self._pending: list[_Pending] = []
-        self._matcher: Matcher = lambda names: None
-        self._ignored = ignored
-        self._looks = looks or withholding is not None
         self._visited = 0
         #: What looks showed at the names that `names` gave, where the disk looked at them.
         self.stats: dict[Entry, Stat] = {}
@@ -92,13 +168,11 @@ class Walk:
         #: Whether the walk ended because it looked at `VISITED_MOST` names.
         self.cut_short = False
 
-    async def names(self, files_alone: bool, matcher: Matcher | None = None) -> list[Entry]:
+    async def names(self, files_alone: bool) -> list[Entry]:
         """The names from here that lead to what matches and is no directory, in order; for a walk that has not begun.
 
         Args:
             files_alone: whether only files are looked for.
-            matcher: gives for a directory, by the names that lead to it, what says whether a name in it matches;
-                None: all do.
 
         Raises:
             OSError: the directory itself cannot be listed.
@@ -106,7 +180,6 @@ class Walk:
         Checkpoint: when a directory is entered, and among many names.
         """
         found: list[Entry] = []
-        self._matcher = matcher or self._matcher
         await self._enter((), self._ignored)
         while self._pending and not self.cut_short:
             above, some, listed, ignored = self._pending.pop()
@@ -134,7 +207,7 @@ class Walk:
 
     async def _enter(self, names: Entry, ignored: Ignored | None) -> None:
         entry = (*self._base, *names)
-        if self._looks:
+        if self._withholding is not None:
             listed = Listing.of(await self._disk.names(entry))
         else:
             listed = await listing(self._disk, entry)
@@ -151,20 +224,22 @@ class Walk:
 
     def _looked_for(self, names: Entry, listed: Listing) -> list[str]:
         """The directories among the names in a directory, and what matches of the rest."""
-        matches = self._matcher(names)
+        matches = self._sought.matcher(names)
         found = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
         return sorted([*found, *listed.directories]) if listed.directories else found
 
     async def _allowed(self, names: Entry, kept: list[str], listed: Listing, withholding: Withholding) -> list[str]:
         """Those of the names in a directory that the call may touch; the others are counted."""
         allowed: list[str] = []
+        sought = self._sought
         for number, name in enumerate(kept, 1):
             if number % _NAMES_AT_ONCE == 0 and trio.lowlevel.in_trio_task():
                 await trio.lowlevel.checkpoint()
             if withholding.why((*self._base, *names, name), listed.stats[name]) is None:
                 allowed.append(name)
-            elif (self._enters if listed.stats[name].kind is Kind.DIRECTORY else self._counts)((*names, name)):
-                self.withheld += 1
+            else:
+                counts = sought.may_match_below if listed.stats[name].kind is Kind.DIRECTORY else sought.match
+                self.withheld += counts((*names, name))
         return allowed
 
     def _push(self, names: Entry, kept: list[str], listed: Listing, ignored: Ignored | None) -> None:
@@ -175,7 +250,7 @@ class Walk:
         for name in kept if directories else ():
             if name not in directories:
                 run.append(name)
-            elif self._enters((*names, name)):
+            elif self._sought.may_match_below((*names, name)):
                 self._pending += [(names, run, listed, None), (names, name, listed, ignored)]
                 run = []
         self._pending.append((names, run if directories else kept, listed, None))
