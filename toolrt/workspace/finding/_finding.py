@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import posixpath
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from toolrt import probe
 from toolrt.events import observer
@@ -27,7 +29,7 @@ from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, St
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import KnownTexts, can_help, candidates
 from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
-from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
+from toolrt.workspace.finding._search_file import FileSearch
 from toolrt.workspace.finding._walk import VISITED_MOST, PathsSought, Walk, ignored_above
 from toolrt.workspace.names._at_once import at_once, goes_at_once
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
@@ -77,8 +79,7 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
         raise missing(base)
     sought = PathsSought.of(pattern, "pattern")
     names, _, notes = await _walked(workspace, ctx, base, ignored, sought, files_alone=False)
-    paths = _ShownPaths(workspace, ctx, base)
-    found = [paths.path(one) for one in names[:_GLOBBED_MOST]]
+    found = list(map(_path_below(workspace, ctx, base), names[:_GLOBBED_MOST]))
     if len(names) > len(found):
         notes.insert(0, f"{len(names) - len(found)} more are not shown; use a narrower pattern")
     return "\n".join([*(found or ["no file matches"]), *_noted(notes)])
@@ -126,9 +127,14 @@ async def search(
     if show not in _SHOWN:
         raise FileProblem("show", "lines, files or counts", repr(show[:40]), "Say what to show of the matches.")
     names = PathsSought.of("**" if glob is None else glob, "glob", names_alone=True)
-    chosen = named("encoding", encoding)
-    paths = _ShownPaths(workspace, ctx, base)
-    found = _LinesFound(workspace, ctx, base, sought, chosen, limit, paths, context, show)
+    around = context if show == "lines" else 0
+    path_below = _path_below(workspace, ctx, base)
+    searching = FileSearch(
+        sought, around, named("encoding", encoding), lambda entry: path_below(entry[len(base.entry) :])
+    )
+    found = _LinesFound(
+        workspace, ctx, base, KeysBelow(workspace.disk, base), searching, limit, path_below, around, show
+    )
     if base.found.kind is Kind.FILE:
         problem = await found.add(workspace.disk, (), base.found)
         if problem is not None:
@@ -158,44 +164,27 @@ async def _that_may_have(
     return files if named is None else await in_thread(lambda: known.to_read(named))
 
 
+@attrs.define(eq=False)
 class _LinesFound:
-    """What a search has found so far.
+    """What a search has found so far."""
 
-    Args:
-        base: what is searched, a directory or a file.
-        encoding: what files are read in that are no text otherwise; None: no other.
-        limit: how many matches are shown.
-        paths: shows the paths.
-        context: how many lines around a match are shown.
-        show: one of `_SHOWN`.
-    """
-
-    def __init__(
-        self,
-        workspace: FileAccess,
-        ctx: CallContext,
-        base: Identity,
-        sought: SearchPattern,
-        encoding: str | None,
-        limit: int,
-        paths: _ShownPaths,
-        context: int,
-        show: str,
-    ) -> None:
-        self._workspace = workspace
-        self._ctx = ctx
-        self._base = base
-        self._keys = KeysBelow(workspace.disk, base)
-        self._sought = sought
-        self._encoding = encoding
-        self._limit = limit
-        self._paths = paths
-        self._context = context if show == "lines" else 0
-        self._show = show
-        self._lines: list[str] = []
-        #: How many matches those show.
-        self._count = 0
-        self._unsearched = UnsearchedFiles(lambda entry: paths.path(entry[len(base.entry) :]))
+    _workspace: FileAccess
+    _ctx: CallContext
+    #: What is searched, a directory or a file.
+    _base: Identity
+    _keys: KeysBelow
+    _files: FileSearch
+    #: How many matches are shown.
+    _limit: int
+    #: Shows the path of what is at some names below the base.
+    _path: Callable[[Entry], str]
+    #: How many lines around a match are shown.
+    _context: int
+    #: One of `_SHOWN`.
+    _show: str
+    _lines: list[str] = attrs.field(factory=list, init=False)
+    #: How many matches those show.
+    _count: int = attrs.field(default=0, init=False)
 
     @property
     def wants_more(self) -> bool:
@@ -242,13 +231,11 @@ class _LinesFound:
         most = {"lines": self._limit + 1 - self._count, "files": 1, "counts": sys.maxsize}[self._show]
         # What cannot be searched is named by the reason alone, unless it is the only file.
         path = "" if names else self._base.path
-        found = await lines_of_file(
-            disk, entry, path, large, read, self._sought, most, self._context, self._encoding, self._unsearched
-        )
+        found = await self._files.lines(disk, entry, path, large, read, most)
         if isinstance(found, FileProblem):
             return found
         if found:
-            self._say(self._paths.path(names), found)
+            self._say(self._path(names), found)
         return None
 
     def _say(self, path: str, found: list[LineFound]) -> None:
@@ -274,7 +261,7 @@ class _LinesFound:
 
     def answer(self, notes: list[str]) -> str:
         """What the search answers; `notes` are of the walk."""
-        notes = [*self._unsearched.notes(), *notes]
+        notes = [*self._files.notes(), *notes]
         if not self.wants_more:
             shown = "lines" if self._show == "lines" else "files"
             notes = [f"only the first {self._limit} {shown} are shown; search for something narrower", *notes]
@@ -334,13 +321,8 @@ async def _walked(
         raise from_os_error(base.path, error) from None
 
 
-class _ShownPaths:
-    """Paths as they are shown: relative to the working directory."""
-
-    def __init__(self, workspace: FileAccess, ctx: CallContext, base: Identity) -> None:
-        here = workspace.identify(".", ctx.state, Wanted.DIRECTORY)
-        self._base = posixpath.relpath("/" + "/".join(base.entry), "/" + "/".join(here.entry))
-
-    def path(self, names: Entry) -> str:
-        """What leads to `names` below the directory."""
-        return shown_path("/".join(names if self._base == "." and names else (self._base, *names)))
+def _path_below(workspace: FileAccess, ctx: CallContext, base: Identity) -> Callable[[Entry], str]:
+    """Shows the path of what is at some names below the directory: relative to the working directory."""
+    here = workspace.identify(".", ctx.state, Wanted.DIRECTORY)
+    way = posixpath.relpath("/" + "/".join(base.entry), "/" + "/".join(here.entry))
+    return lambda names: shown_path("/".join(names if way == "." and names else (way, *names)))

@@ -44,103 +44,109 @@ _SEVERAL_LINES = f"more than {SIZE_LIMIT} bytes, where a search over several lin
 _CHANGED = "another file took the name meanwhile"
 
 
-class UnsearchedFiles:
-    """The files that a search did not read, or not to their end, by the reason.
+@attrs.define
+class FileSearch:
+    """Looks for one thing in file after file, and remembers those that it did not read, or not to their end."""
 
-    Args:
-        shown: how an answer shows the file at an entry.
-    """
+    #: What is looked for.
+    _wanted: SearchPattern
+    #: How many lines before and behind each are shown, in a file that is not large.
+    _around: int
+    #: What a file is read in that is no text otherwise, as `toolrt.workspace.text._encoding.named` gave it; None: no
+    #: other.
+    _encoding: str | None
+    #: How an answer shows the file at an entry.
+    _shown: Callable[[Entry], str]
+    #: The files that were not searched: the first names of each reason, and how many there are.
+    _unsearched: dict[str, tuple[list[str], int]] = attrs.field(factory=dict, init=False)
 
-    def __init__(self, shown: Callable[[Entry], str]) -> None:
-        self._shown = shown
-        #: The first names of each reason, and how many there are.
-        self._files: dict[str, tuple[list[str], int]] = {}
-
-    def add(self, reason: str, entry: Entry, start: int = 0) -> None:
-        """The file at `entry` was not searched from byte `start` on, for that reason."""
-        names, count = self._files.get(reason, ([], 0))
+    def _leave(self, reason: str, entry: Entry, start: int = 0) -> None:
+        """The file at `entry` is not searched from byte `start` on, for that reason."""
+        names, count = self._unsearched.get(reason, ([], 0))
         if count < _NAMED:
             names.append(self._shown(entry) + (f" (from byte {start} on)" if start else ""))
-        self._files[reason] = names, count + 1
+        self._unsearched[reason] = names, count + 1
 
     def notes(self) -> list[str]:
-        """What the answer says of them: for each reason the number of files, and the first names."""
+        """What the answer says of the files not searched: for each reason their number, and the first names."""
         return [
             f"{_files(count)} not searched, {reason}: {', '.join(names)}"
             + (f" and {count - len(names)} more" if count > len(names) else "")
-            for reason, (names, count) in self._files.items()
+            for reason, (names, count) in self._unsearched.items()
         ]
+
+    async def lines(
+        self, disk: Disk, entry: Entry, path: str, large: bool, read: Callable[[], Awaitable[Snapshot]], most: int
+    ) -> list[LineFound] | FileProblem:
+        """The first `most` lines of a file that have what is wanted; or why a small file cannot be searched at all.
+
+        Of a file that is not large the lines around them are among them.
+
+        Args:
+            disk: where the file at `entry` is.
+            path: the file, for what is raised or given of a problem.
+            large: whether it is known to have more than `SIZE_LIMIT` bytes.
+            read: reads a file that is not large.
+
+        Raises:
+            FileProblem: the search makes too much work.
+
+        Checkpoint: always, but in a thread of `toolrt.workspace.names._at_once`.
+        """
+        try:
+            try:
+                if not large:
+                    found = await read()
+            except TooLarge:
+                large = True
+            if large:
+                return await self._lines_of_large(disk, entry, most)
+        except FileProblem as problem:
+            return await self._unread(disk, entry, problem)
+        except OSError as error:
+            return await self._unread(disk, entry, problem_of(path, error))
+
+        def searched() -> list[LineFound] | FileProblem:
+            text = _text_of(path, found.content, self._encoding)
+            if isinstance(text, FileProblem):
+                return text
+            return with_context(text, matching_lines(text, self._wanted, most), self._around)
+
+        result = await in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
+        if isinstance(result, FileProblem):
+            binary = encoding_of(found.content) is None and b"\0" in found.content
+            self._leave(_BINARY if binary else _NOT_TEXT, entry)
+        return result
+
+    async def _unread(self, disk: Disk, entry: Entry, problem: FileProblem) -> FileProblem:
+        """A file could not be read; what vanished meanwhile counts as never having been there."""
+        if problem.path == "pattern":
+            raise problem
+        try:
+            if (await disk.look(entry)).kind is Kind.FILE:
+                self._leave(_UNREADABLE, entry)
+        except OSError:
+            pass
+        return problem
+
+    async def _lines_of_large(self, disk: Disk, entry: Entry, most: int) -> list[LineFound]:
+        if self._wanted.following:
+            await in_thread(lambda: self._leave(_SEVERAL_LINES, entry))
+            return []
+        blocks = _Blocks(self._wanted, most, None)
+        await _feed(disk, entry, blocks)
+        if blocks.stopped is not None and self._encoding is not None and blocks.stopped != _CHANGED:
+            again = _Blocks(self._wanted, most, self._encoding)
+            await _feed(disk, entry, again)
+            if again.stopped is None or again.at > blocks.at:
+                blocks = again
+        if blocks.stopped is not None:
+            self._leave(blocks.stopped, entry, blocks.at)
+        return blocks.found
 
 
 def _files(count: int) -> str:
     return "1 file was" if count == 1 else f"{count} files were"
-
-
-async def lines_of_file(
-    disk: Disk,
-    entry: Entry,
-    path: str,
-    large: bool,
-    read: Callable[[], Awaitable[Snapshot]],
-    wanted: SearchPattern,
-    most: int,
-    around: int,
-    encoding: str | None,
-    unsearched: UnsearchedFiles,
-) -> list[LineFound] | FileProblem:
-    """The first `most` lines of a file that have what is wanted; or why a small file cannot be searched at all.
-
-    Of a file that is not large there are up to `around` lines more before and behind each.
-
-    Args:
-        disk: where the file at `entry` is.
-        path: the file, for what is raised or given of a problem.
-        large: whether it is known to have more than `SIZE_LIMIT` bytes.
-        read: reads a file that is not large.
-        encoding: what it is read in if it is no text otherwise, as `toolrt.workspace.text._encoding.named` gave it.
-        unsearched: collects the files that are not searched.
-
-    Raises:
-        FileProblem: the search makes too much work.
-
-    Checkpoint: always, but in a thread of `toolrt.workspace.names._at_once`.
-    """
-    try:
-        try:
-            if not large:
-                found = await read()
-        except TooLarge:
-            large = True
-        if large:
-            return await _lines_of_large_file(disk, entry, wanted, most, encoding, unsearched)
-    except FileProblem as problem:
-        return await _unread(disk, entry, problem, unsearched)
-    except OSError as error:
-        return await _unread(disk, entry, problem_of(path, error), unsearched)
-
-    def searched() -> list[LineFound] | FileProblem:
-        text = _text_of(path, found.content, encoding)
-        if isinstance(text, FileProblem):
-            return text
-        return with_context(text, matching_lines(text, wanted, most), around)
-
-    result = await in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
-    if isinstance(result, FileProblem):
-        binary = encoding_of(found.content) is None and b"\0" in found.content
-        unsearched.add(_BINARY if binary else _NOT_TEXT, entry)
-    return result
-
-
-async def _unread(disk: Disk, entry: Entry, problem: FileProblem, unsearched: UnsearchedFiles) -> FileProblem:
-    """A file could not be read; what vanished meanwhile counts as never having been there."""
-    if problem.path == "pattern":
-        raise problem
-    try:
-        if (await disk.look(entry)).kind is Kind.FILE:
-            unsearched.add(_UNREADABLE, entry)
-    except OSError:
-        pass
-    return problem
 
 
 def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProblem:
@@ -153,29 +159,6 @@ def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProbl
         return decoded(path, content, encoding)
     except FileProblem as problem:
         return problem
-
-
-async def _lines_of_large_file(
-    disk: Disk,
-    entry: Entry,
-    wanted: SearchPattern,
-    most: int,
-    encoding: str | None,
-    unsearched: UnsearchedFiles,
-) -> list[LineFound]:
-    if wanted.following:
-        await in_thread(lambda: unsearched.add(_SEVERAL_LINES, entry))
-        return []
-    blocks = _Blocks(wanted, most, None)
-    await _feed(disk, entry, blocks)
-    if blocks.stopped is not None and encoding is not None and blocks.stopped != _CHANGED:
-        again = _Blocks(wanted, most, encoding)
-        await _feed(disk, entry, again)
-        if again.stopped is None or again.at > blocks.at:
-            blocks = again
-    if blocks.stopped is not None:
-        unsearched.add(blocks.stopped, entry, blocks.at)
-    return blocks.found
 
 
 async def _feed(disk: Disk, entry: Entry, blocks: _Blocks) -> None:
