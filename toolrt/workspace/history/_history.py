@@ -18,7 +18,8 @@ session's batch, else the newest with this id; two concurrent ones raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ import trio
 
 from toolrt import probe
 from toolrt.model import WRITE, Claim, State, covers
-from toolrt.order import ClaimTable, Ticket
+from toolrt.order import ClaimTable
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._mutation import blocks, in_thread, os_errors, standing_at
@@ -216,7 +217,7 @@ class History:
         if ctx is not None:
             return await put(ctx)
         request = self._request("restore", identity.claims(WRITE))
-        async with _Turn(self._claim_table, request):
+        async with _turn(self._claim_table, request):
             return await put(request)
 
     async def _put(
@@ -291,7 +292,7 @@ class History:
                     )
                 return await self._undo(ctx, rows, left)
             request = self._request("undo", claims)
-            async with _Turn(self._claim_table, request):
+            async with _turn(self._claim_table, request):
                 left, needed = await self._needed(rows)
                 if await self._rows(batch_id, call_index, path) == rows and needed == claims:
                     return await self._undo(request, rows, left)
@@ -389,28 +390,17 @@ class History:
         return self._store.statistics()
 
 
-class _Turn:
+@contextlib.asynccontextmanager
+async def _turn(table: ClaimTable, request: _UndoRequest) -> AsyncIterator[None]:
     """A ticket of `request`, held inside the block, which is entered when it is first in line."""
-
-    def __init__(self, table: ClaimTable, request: _UndoRequest) -> None:
-        self._table = table
-        self._request = request
-        self._ticket: Ticket | None = None
-
-    async def __aenter__(self) -> None:
-        turn = trio.Event()
-        ticket = self._table.take(self._request.claims, self._request, lambda _: turn.set())
+    turn = trio.Event()
+    ticket = table.take(request.claims, request, lambda _: turn.set())
+    try:
         if not ticket.ready:
-            try:
-                await turn.wait()
-            except BaseException:
-                ticket.release()
-                raise
-        self._ticket = ticket
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._ticket is not None:
-            self._ticket.release()
+            await turn.wait()
+        yield
+    finally:
+        ticket.release()
 
 
 def _of_file(rows: Sequence[ChangeRow], key: Entry) -> list[ChangeRow]:
