@@ -75,22 +75,11 @@ def _put_back(tree: NodeTree, above: Branch, entry: Entry, saved: RecoveryCopy |
     return None
 
 
-def _directories(tree: NodeTree, entry: Entry) -> Iterator[Entry]:
-    """Every directory from `entry` on that can be looked into."""
-    yield entry
-    try:
-        directory = tree.entered(entry)
-        tree.require(directory, READ | SEARCH, entry)
-    except OSError:
-        return
-    for name, node in list(directory.names.values()):
-        if isinstance(node, Branch):
-            yield from _directories(tree, (*entry, name))
-
-
 def _opened(tree: NodeTree, directories: Iterable[Entry] | None) -> Iterator[tuple[Entry, Branch]]:
     """These directories, or all, that can be looked into."""
-    for entry in _directories(tree, ()) if directories is None else sorted(set(directories)):
+    pending: list[Entry] = [()] if directories is None else sorted(set(directories), reverse=True)
+    while pending:
+        entry = pending.pop()
         try:
             above = tree.entered(entry)
             tree.require(above, READ | SEARCH, entry)
@@ -98,3 +87,6 @@ def _opened(tree: NodeTree, directories: Iterable[Entry] | None) -> Iterator[tup
             continue
         tree.touch_list((*tree.below, *entry), made=False)
         yield entry, above
+        if directories is None:
+            below = [(*entry, name) for name, node in above.names.values() if isinstance(node, Branch)]
+            pending += reversed(below)
