@@ -19,8 +19,7 @@ from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._version import ChangeRow, ChangeStore
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._disk_errors import Unsynced
-from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on, stat_or_none
+from toolrt.workspace.names._mounts import path_on, real_parts, stat_or_none
 
 
 def fits_history(rows: Sequence[ChangeRow], contents: dict[bytes, bytes], most_rows: int) -> bool:
@@ -80,10 +79,9 @@ def _unlisted(disk: Disk, store: ChangeStore) -> list[Entry]:
 
     What was being deleted of that when its process died goes now: no history tells of it, either.
     """
-    for part in disks_of(disk):
-        if isinstance(part, RealDisk):
-            with contextlib.suppress(OSError):
-                part.recover([()])
+    for _, part in real_parts(disk):
+        with contextlib.suppress(OSError):
+            part.recover([()])
     boxes = _boxes(disk)
     if boxes:
         # A writer makes its box, locks it, and then tells history: so it is seen by one of two looks.
@@ -95,12 +93,7 @@ def _unlisted(disk: Disk, store: ChangeStore) -> list[Entry]:
 
 
 def _boxes(disk: Disk) -> list[Entry]:
-    found: list[Entry] = []
-    for name, part in ((None, disk), *mounts_of(disk)):
-        base = disks_of(part)[0]
-        if isinstance(base, RealDisk):
-            found += [entry if name is None else (name, *entry) for entry in base.boxes()]
-    return found
+    return [(*root, *entry) for root, part in real_parts(disk) for entry in part.boxes()]
 
 
 def _too_large(path: str, size: int, most: int) -> FileProblem:

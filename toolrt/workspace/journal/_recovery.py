@@ -32,7 +32,7 @@ from toolrt.workspace.journal._history_store import HistoryStore, Pending
 from toolrt.workspace.journal._index import Place, SegmentIndex
 from toolrt.workspace.journal._memory_store import MemoryStore
 from toolrt.workspace.journal._segment import Segment, path_of, segments_in
-from toolrt.workspace.names._mounts import disks_of, located, mounts_of, reopened
+from toolrt.workspace.names._mounts import located, real_disks, real_parts, reopened
 
 #: How many directories and names are looked at where no history tells what to mend: some tenths of a second.
 _MOST_DIRECTORIES = 10_000
@@ -95,15 +95,13 @@ async def _decided(disk: Disk, pending: Sequence[Pending], history: HistoryStore
 def _mended(disk: Disk, left_alone: set[str]) -> bool:
     """What dead writers left on the real disks is gone, wherever it was; whether all of it is."""
     whole = True
-    for name, part in (("", disk), *((f"{name}/", part) for name, part in mounts_of(disk))):
-        base = disks_of(part)[0]
-        if isinstance(base, RealDisk):
-            directories = left_in(base.root, _MOST_DIRECTORIES, _MOST_NAMES)
-            try:
-                base.recover(directories)
-            except OSError:
-                whole = False
-            left_alone.update(name + path for path in base.strangers(directories))
+    for root, part in real_parts(disk):
+        directories = left_in(part.root, _MOST_DIRECTORIES, _MOST_NAMES)
+        try:
+            part.recover(directories)
+        except OSError:
+            whole = False
+        left_alone.update("/".join((*root, path)) for path in part.strangers(directories))
     return whole
 
 
@@ -140,8 +138,7 @@ def opened_store(
 
     Checkpoint: never; it blocks.
     """
-    parts = disks_of(disk)
-    real = [part for part in parts if isinstance(part, RealDisk)]
+    real = [part for _, part in real_parts(disk)]
     if not real:
         return MemoryStore(versions, size), ()
     place = state_directory(disk, state_dir)
@@ -149,13 +146,12 @@ def opened_store(
     for part in real:
         part.trust(seal)
     left_alone: set[str] = set()
-    mixed = len(real) != len(parts)
     store = HistoryStore(
         place,
         versions,
         size,
         sync=any(part.fsync for part in real),
-        lasts=(lambda key: isinstance(located(disk, key)[0], RealDisk)) if mixed else None,
+        lasts=(lambda key: isinstance(located(disk, key)[0], RealDisk)) if not real_disks(disk) else None,
     )
     store.start(lambda pending, store: settled(disk, pending, store, left_alone), lambda: _mended(disk, left_alone))
     return store, tuple(sorted(left_alone))
@@ -171,8 +167,8 @@ def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str
         base = os.path.abspath(given)
     else:
         base = users_directory()
-        real = [part.root for part in disks_of(disk) if isinstance(part, RealDisk)]
-        if not os.path.isabs(base) or any(contains(root, os.path.realpath(base)) for root in real):
+        place = os.path.realpath(base)
+        if not os.path.isabs(base) or any(contains(part.root, place) for _, part in real_parts(disk)):
             return None
     told = "\0".join((disk.root, *(f"{name}\0{root}" for name, root in sorted(disk.mounts.items()))))
     return os.path.join(base, hashlib.sha256(os.fsencode(told)).hexdigest()[:16])

@@ -316,16 +316,18 @@ def disks_of(disk: Disk) -> tuple[Disk, ...]:
     return disk.disks if isinstance(disk, MountedDisk) else (disk,)
 
 
-def mounts_of(disk: Disk) -> tuple[tuple[str, Disk], ...]:
-    """The disks that are mounted in `disk`, each with its name."""
-    return tuple(zip(disk.mounts, disk.disks[1:], strict=True)) if isinstance(disk, MountedDisk) else ()
+def real_parts(disk: Disk) -> list[tuple[Entry, RealDisk]]:
+    """The real ones of the disks that `disk` is made of, its base first, each with the entry of its root."""
+    roots: list[Entry] = [()]
+    if isinstance(disk, MountedDisk):
+        roots += [(name,) for name in disk.mounts]
+    return [(root, part) for root, part in zip(roots, disks_of(disk), strict=True) if isinstance(part, RealDisk)]
 
 
 def real_disks(disk: Disk) -> tuple[RealDisk, ...]:
     """The disks that `disk` is made of, if each of them is real; else none."""
-    parts = disks_of(disk)
-    real = tuple(part for part in parts if isinstance(part, RealDisk))
-    return real if len(real) == len(parts) else ()
+    real = tuple(part for _, part in real_parts(disk))
+    return real if len(real) == len(disks_of(disk)) else ()
 
 
 def reopened(disk: Disk) -> Disk:
