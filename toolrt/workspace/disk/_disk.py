@@ -213,6 +213,11 @@ def parts_of(path: str) -> Entry:
     return tuple(part for part in path.split("/") if part)
 
 
+def path_below(root: str, entry: Entry) -> str:
+    """The path of an entry below the directory at `root`."""
+    return "/".join((root.rstrip("/"), *entry)) or "/"
+
+
 #: The mounts of a disk that has none.
 NO_MOUNTS: Mapping[str, str] = MappingProxyType({})
 

@@ -9,7 +9,7 @@ import errno
 import os
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace.disk._disk import EXACT, Entry, Kind, Stat, is_box, parts_of
+from toolrt.workspace.disk._disk import EXACT, Entry, Kind, Stat, is_box, parts_of, path_below
 from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._memory_tree import NodeTree, now_ns
 from toolrt.workspace.disk._nodes import Branch, Directory, FileNode, HardLink, Node, Other, Planted, Special, Symlink
@@ -78,17 +78,17 @@ def plant_copy(tree: NodeTree, real: RealDisk, given: str, limit: int) -> None:
     pending: list[Entry] = [()]
     while pending:
         entry = pending.pop()
-        for name in real.listdir(_path_of(real.root, entry)):
+        for name in real.listdir(path_below(real.root, entry)):
             if is_box(name):
                 continue  # what is kept aside is of no use without its history
             below = (*entry, name)
             shown = "/".join(below)
             try:
-                found = real.lstat(_path_of(real.root, below))
+                found = real.lstat(path_below(real.root, below))
                 if found.kind is Kind.SYMLINK:
-                    plant(tree, shown, Symlink(real.readlink(_path_of(real.root, below))))
+                    plant(tree, shown, Symlink(real.readlink(path_below(real.root, below))))
                 elif found.kind is Kind.DIRECTORY:
-                    plant(tree, shown, Directory(real.folds(_path_of(real.root, below)), found.mode))
+                    plant(tree, shown, Directory(real.folds(path_below(real.root, below)), found.mode))
                     pending.append(below)
                 elif found.kind is Kind.FILE:
                     room -= found.size
@@ -163,7 +163,3 @@ def _copy_file(tree: NodeTree, entry: Entry, found: Stat, real: RealDisk, known:
         return
     plant(tree, shown, real.peek(entry), mode=found.mode)
     known[identity] = shown
-
-
-def _path_of(root: str, entry: Entry) -> str:
-    return "/".join((root.rstrip("/"), *entry)) or "/"

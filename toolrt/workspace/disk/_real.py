@@ -43,6 +43,7 @@ from toolrt.workspace.disk._disk import (
     Stat,
     Survey,
     is_own,
+    path_below,
 )
 from toolrt.workspace.disk._disk_errors import DiskBusy, failure
 from toolrt.workspace.disk._listings import FileStamp, Listing, Listings, in_order
@@ -251,7 +252,7 @@ class RealDisk:
 
     async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
         """A part of the regular file at `entry`; see `Disk.read_part`."""
-        return await self._in_thread(lambda: self._read_part(entry, start, size))
+        return await self._in_thread(lambda: part_seen(self._root, entry, start, size))
 
     async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
@@ -321,17 +322,14 @@ class RealDisk:
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _alone(self, work: Callable[[], T], alone: Sequence[Entry], together: Entry | None) -> T:
-        paths = [self._path(entry) for entry in alone]
+        paths = [path_below(self._root.path, entry) for entry in alone]
         for path in paths[:]:
             with contextlib.suppress(OSError, ValueError):
                 found = os.lstat(path)
                 if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
                     paths.append(f"file {found.st_dev} {found.st_ino}")
-        with self._lock.held(paths, () if together is None else (self._path(together),)):
+        with self._lock.held(paths, () if together is None else (path_below(self._root.path, together),)):
             return work()
-
-    def _path(self, entry: Entry) -> str:
-        return "/".join((self._root.path.rstrip("/"), *entry))
 
     def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return _inline(work) if probe.threads_inline else self._workers.run(work)
@@ -366,7 +364,7 @@ class RealDisk:
 
         Checkpoint: never; it blocks.
         """
-        known = self._listings.find(entry, self._path(entry))
+        known = self._listings.find(entry, path_below(self._root.path, entry))
         if known is not None:
             return known
         with self._root.listed(entry) as descriptor, shown_as(entry):
@@ -393,10 +391,6 @@ class RealDisk:
             if seen is None:
                 raise failure(errno.ENOENT, entry)
             return seen.snapshot
-
-    def _read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
-        with self._root.above(entry, errno.EISDIR) as above:
-            return part_seen(above, entry, start, size)
 
 
 def _pathless(error: OSError | UnicodeEncodeError) -> OSError:

@@ -34,7 +34,7 @@ from toolrt.workspace.disk._real_walk import (
     require_regular,
     shown_as,
 )
-from toolrt.workspace.disk._real_write import locked, rename_new
+from toolrt.workspace.disk._real_write import locked, rename_new, write_all
 from toolrt.workspace.disk._workers import check_cancelled
 
 #: What a box has beside the thing: files that leave all of it out for git and for ripgrep.
@@ -222,9 +222,7 @@ def _copied(above: int, source: Entry, box: int, target: Entry, sync: bool) -> N
         new = os.open(target[-1], TEMPORARY, 0o600, dir_fd=way(box, target[:-1], True))
         opened.callback(os.close, new)
         while chunk := os.read(old, _CHUNK):
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(new, view) :]
+            write_all(new, chunk)
             check_cancelled()
         with contextlib.suppress(PermissionError):
             os.fchown(new, found.st_uid, found.st_gid)

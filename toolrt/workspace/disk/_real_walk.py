@@ -257,13 +257,14 @@ def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = Fal
     raise Changed
 
 
-def part_seen(above: int, entry: Entry, start: int, size: int) -> Snapshot:
-    """At most `size` bytes, from `start` on, of the file that `entry` names in the open directory `above`."""
-    require_regular(os.lstat(entry[-1], dir_fd=above), entry)
-    with opened(os.open(entry[-1], READ_ONLY, dir_fd=above)) as descriptor:
-        found = os.fstat(descriptor)
-        require_regular(found, entry)
-        return Snapshot(os.pread(descriptor, size, start), stat_of(found))
+def part_seen(root: RealRoot, entry: Entry, start: int, size: int) -> Snapshot:
+    """At most `size` bytes, from `start` on, of the file at `entry`."""
+    with root.above(entry, errno.EISDIR) as above:
+        require_regular(os.lstat(entry[-1], dir_fd=above), entry)
+        with opened(os.open(entry[-1], READ_ONLY, dir_fd=above)) as descriptor:
+            found = os.fstat(descriptor)
+            require_regular(found, entry)
+            return Snapshot(os.pread(descriptor, size, start), stat_of(found))
 
 
 def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:

@@ -196,7 +196,7 @@ def _swapped_in(
     with _Temporary(above, 0o666 if seen is None else 0o600, root.seal) as (temporary, descriptor):
         if seen is not None:
             _give(descriptor, seen.found)
-        _write_all(descriptor, content)
+        write_all(descriptor, content)
         if seen is not None:
             os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
             _give_attributes(descriptor, seen)
@@ -320,9 +320,9 @@ def _written_in_place(
         stack.callback(os.close, target)
         require_regular(os.fstat(target), entry)
         copy, descriptor = stack.enter_context(_Temporary(above, 0o600, root.seal))
-        _write_all(descriptor, copy_head(root.seal, descriptor, entry[-1], seen.found.st_ino, old, content))
-        _write_all(descriptor, old)
-        _write_all(descriptor, content)
+        write_all(descriptor, copy_head(root.seal, descriptor, entry[-1], seen.found.st_ino, old, content))
+        write_all(descriptor, old)
+        write_all(descriptor, content)
         if root.sync:
             os.fsync(descriptor)
         last_look()
@@ -356,11 +356,12 @@ def _written_in_place(
 def overwrite(descriptor: int, content: bytes) -> None:
     """The open file has exactly `content`."""
     os.lseek(descriptor, 0, os.SEEK_SET)
-    _write_all(descriptor, content)
+    write_all(descriptor, content)
     os.ftruncate(descriptor, len(content))
 
 
-def _write_all(descriptor: int, content: bytes) -> None:
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write all of `content` to the open file, from where it stands on."""
     written = os.write(descriptor, content) if content else 0
     while written < len(content):
         written += os.write(descriptor, memoryview(content)[written:])

@@ -34,6 +34,7 @@ from toolrt.workspace.disk._disk import (
     Stat,
     Survey,
     is_own,
+    path_below,
 )
 from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._real import RealDisk
@@ -300,7 +301,7 @@ def located(disk: Disk, entry: Entry) -> tuple[Disk, Entry]:
 def path_on(disk: Disk, entry: Entry) -> str:
     """The disk's path of an entry."""
     disk, entry = located(disk, entry)
-    return "/".join((disk.root.rstrip("/"), *entry)) or "/"
+    return path_below(disk.root, entry)
 
 
 def stat_or_none(disk: Disk, path: str) -> Stat | None:
