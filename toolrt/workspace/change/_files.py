@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -275,7 +275,7 @@ class Files(CachedReader):
         self._require_room(ctx)
         works = [await self._revising(ctx, identity, change) for identity, change in revisions]
         identities = [work.identity for work in works]
-        _require_different(identities)
+        require_different(identities)
         shown = ", ".join(identity.path for identity in identities)
         rows: list[ChangeRow] = []
         contents: dict[bytes, bytes] = {}
@@ -556,9 +556,12 @@ def _among(directory: Entry, made: Sequence[Entry], brought: Sequence[Entry]) ->
     return directory in made or any(directory[: len(key)] == key for key in brought)
 
 
-def _require_different(identities: Sequence[Identity]) -> None:
-    names: dict[str, None] = {}
+def require_different(
+    identities: Iterable[Identity], got: str = "one that is named twice", remedy: str = "Nothing was changed."
+) -> None:
+    """Refuse a change that touches one file twice, whatever names it uses."""
+    names: set[str] = set()
     for identity in identities:
         if identity.event_name in names:
-            raise FileProblem(identity.path, "each file once", "one that is named twice", "Nothing was changed.")
-        names[identity.event_name] = None
+            raise FileProblem(identity.path, "each file once", got, remedy)
+        names.add(identity.event_name)

@@ -16,6 +16,7 @@ import attrs
 from toolrt._plain import counted
 from toolrt.model import READ, WRITE, Claim, Mode, State
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._files import require_different
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._revision import CallContext, Change
@@ -109,9 +110,9 @@ class _Part:
 
     @property
     def written(self) -> list[Identity]:
-        """The files that it changes."""
+        """The files that it changes, each once."""
         ends = [None if self.patch.copies else self.source, self.target]
-        return [end for end in ends if end is not None]
+        return list({end.key: end for end in ends if end is not None}.values())
 
     def shown(self) -> str:
         """What it does, for the answer."""
@@ -130,7 +131,8 @@ async def apply_patch(workspace: FileAccess, ctx: CallContext, patch: str) -> st
     """
     read = await in_thread(lambda: _parts(patch), blocks=len(patch) > _LONG)
     parts = [_looked_up(workspace, ctx, part) for part in read]
-    _require_distinct(parts)
+    written = [end for part in parts for end in part.written]
+    require_different(written, "one in two parts", "Nothing was changed. Join the parts.")
     revisions: list[tuple[Identity, Change]] = []
     modes: dict[Entry, int] = {}
     for part in parts:
@@ -165,18 +167,6 @@ def _looked_up(workspace: FileAccess, ctx: CallContext, part: FilePatch) -> _Par
 def _there_already(target: Identity, part: FilePatch) -> FileProblem:
     got = "one that is there already" if target.found is None else f"{target.found.kind.value} that is there already"
     return FileProblem(target.path, f"a file to be {part.verb}", got, "Nothing was changed.")
-
-
-def _require_distinct(parts: list[_Part]) -> None:
-    """Refuse a patch that touches one file by two parts, whatever names it uses."""
-    seen: set[str] = set()
-    for part in parts:
-        for identity in {end.key: end for end in part.written}.values():
-            if identity.event_name in seen:
-                raise FileProblem(
-                    identity.path, "each file once", "one in two parts", "Nothing was changed. Join the parts."
-                )
-            seen.add(identity.event_name)
 
 
 async def _revisions(
