@@ -129,7 +129,11 @@ class _Screen:
         return cls(frozenset(plain), tuple(prefixes), tuple(ends), by_length, union, tuple(open_))
 
     def passed(self, above: tuple[str, ...], names: Sequence[str]) -> Iterable[str]:
-        """See `IgnoreFile.may_be_about`."""
+        """Those of the `names` in one directory that a pattern may match; a name that is not among them, none does.
+
+        Args:
+            above: the names that lead from the patterns' directory to theirs.
+        """
         if self._open and any(glob.may_match_in(above) for glob in self._open):
             return names
         found = self._plain.intersection(names)
@@ -169,7 +173,7 @@ class IgnoreFile:
     #: How many patterns count for nothing, because there are more than `RULES_MOST`.
     unread: int = attrs.field(eq=False)
     #: Says for which names a pattern may stand.
-    _screen: _Screen = attrs.field(eq=False)
+    screen: _Screen = attrs.field(eq=False)
     #: The rules that were needed so far, by number.
     _made: dict[int, _Rule | None] = attrs.field(factory=dict, init=False, eq=False)
 
@@ -224,14 +228,6 @@ class IgnoreFile:
             len(rest) - len(kept),
             _Screen.of([*anchored, *(lines[number] for number in kept)], by_name, by_suffix),
         )
-
-    def may_be_about(self, above: tuple[str, ...], names: Sequence[str]) -> Iterable[str]:
-        """Those of the `names` in one directory that a pattern may match; a name that is not among them, none does.
-
-        Args:
-            above: the names that lead from this file's directory to theirs.
-        """
-        return self._screen.passed(above, names)
 
     def verdict(self, names: tuple[str, ...], is_directory: bool) -> bool | None:
         """Whether the path of `names` from this file's directory is left out; None: this file does not say."""
@@ -341,7 +337,7 @@ class Ignored:
         """Those of the `names` in this directory that `leaves_out` has to be asked about; it leaves out no other."""
         found = set(_ALWAYS)
         for depth, file in self._files:
-            found.update(file.may_be_about(self._names[depth:], names))
+            found.update(file.screen.passed(self._names[depth:], names))
         return found
 
     def leaves_out(self, name: str, is_directory: bool) -> bool:
