@@ -109,7 +109,8 @@ class Segment:
         self.rows = 0
         #: How many bytes of zeros are behind `size`.
         self._kept = 0
-        self._descriptor = descriptor
+        #: The open file; -1 once it is closed.
+        self.descriptor = descriptor
         self._pid = os.getpid()
 
     @classmethod
@@ -151,11 +152,6 @@ class Segment:
         return cls(directory, number, descriptor, found.st_size)
 
     @property
-    def descriptor(self) -> int:
-        """The open file."""
-        return self._descriptor
-
-    @property
     def foreign(self) -> bool:
         """Whether it was opened by the process that this one was forked from."""
         return self._pid != os.getpid()
@@ -163,7 +159,7 @@ class Segment:
     @property
     def settled(self) -> bool:
         """Whether its last record is that of `settle`."""
-        return os.pread(self._descriptor, len(_SETTLED), max(0, self.size - len(_SETTLED))) == _SETTLED
+        return os.pread(self.descriptor, len(_SETTLED), max(0, self.size - len(_SETTLED))) == _SETTLED
 
     def settle(self) -> None:
         """Record that a start has nothing to decide here, so that no later one reads it; a full disk may refuse it."""
@@ -173,7 +169,7 @@ class Segment:
     def cut(self, size: int) -> None:
         """Remove what is behind `size`: a record that was cut off."""
         if size < self.size:
-            os.ftruncate(self._descriptor, size)
+            os.ftruncate(self.descriptor, size)
             self.size = size
 
     def append(
@@ -193,20 +189,20 @@ class Segment:
         blocks = [head, *contents, bytes(keep)]
         size = len(head) + behind
         try:
-            written = os.pwritev(self._descriptor, blocks, self.size)
+            written = os.pwritev(self.descriptor, blocks, self.size)
             if written < size + keep:
                 rest = memoryview(b"".join(blocks))
                 while written < size + keep:
-                    step = os.pwrite(self._descriptor, rest[written:], self.size + written)
+                    step = os.pwrite(self.descriptor, rest[written:], self.size + written)
                     if not step:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     written += step
             if sync:
-                os.fsync(self._descriptor)
+                os.fsync(self.descriptor)
         except OSError:
             if self._kept:
-                os.pwrite(self._descriptor, bytes(self._kept), self.size)
-            os.ftruncate(self._descriptor, self.size + self._kept)
+                os.pwrite(self.descriptor, bytes(self._kept), self.size)
+            os.ftruncate(self.descriptor, self.size + self._kept)
             raise
         self.size += size
         # Zeros that were behind the shorter room stay there.
@@ -220,12 +216,12 @@ class Segment:
 
     def close(self) -> None:
         """Close it, without its room; the next start may take it."""
-        if self._descriptor >= 0:
+        if self.descriptor >= 0:
             if self._kept and not self.foreign:
                 with contextlib.suppress(OSError):
-                    os.ftruncate(self._descriptor, self.size)
-            os.close(self._descriptor)
-            self._descriptor = -1
+                    os.ftruncate(self.descriptor, self.size)
+            os.close(self.descriptor)
+            self.descriptor = -1
 
 
 def _is_locked(descriptor: int) -> bool:
