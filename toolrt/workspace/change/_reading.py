@@ -133,30 +133,29 @@ class CachedReader:
         }
 
     async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
-        """The file, its digest, and whether it had not been changed for long enough to be kept."""
+        """The file, its digest, and whether it may be kept: it is old enough, and no file of this call's."""
         key = identity.key or ()
         kept, stat = await self._served(ctx, identity, self._stored)
         if kept is not None:
-            self._seen.saw(identity.key or (), identity.found, kept.digest)
+            self._seen.saw(key, identity.found, kept.digest)
             return Snapshot(kept.value, stat), kept.digest, True
         self._stored.miss()
         # Before the read, or a change during it could look as old as what was read.
         now = self._disk.now_ns()
         try:
             snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
-        except FileNotFoundError as error:
-            self._seen.saw(key, identity.found, None)
-            raise problem_of(identity.path, error) from None
         except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                self._seen.saw(key, identity.found, None)
             raise problem_of(identity.path, error) from None
         digest = await quick_digest(self._disk, snapshot.content)
         self._seen.saw(key, identity.found, digest)
-        settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns
-        if settled and not _writes(ctx, key):
+        settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns and not _writes(ctx, key)
+        if settled:
             self._stored.keep(
                 key, CachedEntry(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content))
             )
-        return snapshot, digest, settled and not _writes(ctx, key)
+        return snapshot, digest, settled
 
     async def _served(
         self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None = None
