@@ -25,7 +25,7 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Number
+from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Number, contents_of
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
 from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
@@ -378,9 +378,7 @@ class _IntentRecord:
     def begin_here(self) -> None:
         """Write it down now, in whatever thread this is."""
         if self._store is not None:
-            wanted = [standing.digest for standing in (self.row.before, self.row.after) if standing is not None]
-            kept = {digest: self._contents[digest] for digest in wanted if digest and digest in self._contents}
-            self.token = self._store.begin([self.row], kept)
+            self.token = self._store.begin([self.row], contents_of([self.row], self._contents))
 
     def begin_kept(self, found: Survey) -> None:
         """Write down what is kept aside, if it is what is to be; in whatever thread this is."""

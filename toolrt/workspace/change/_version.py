@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -123,6 +123,11 @@ class ChangeRow:
         states = _state_from_json(before), _state_from_json(after)
         there, spelled = (None if parts is None else tuple(parts) for parts in (target_key, target))
         return cls(batch_id, call_index, call_id, tuple(key), tuple(entry), *states, there, spelled, group, time_ns)
+
+
+def contents_of(rows: Iterable[ChangeRow], contents: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Those of `contents` that `rows` mention, by digest."""
+    return {digest: contents[digest] for row in rows for digest in row.digests if digest in contents}
 
 
 def _to_json(value: Any) -> Any:

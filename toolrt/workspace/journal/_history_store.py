@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import ChangeRow
+from toolrt.workspace.change._version import ChangeRow, contents_of
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._index import Place, SegmentIndex
@@ -184,12 +184,12 @@ class HistoryStore:
                 self._log.forget()
                 self._groups.clear()
             lasting = [row for row in rows if self._lasts(row.key)]
-            serial = self._begin_lasting(lasting, _of(lasting, contents)) if lasting else None
+            serial = self._begin_lasting(lasting, contents_of(lasting, contents)) if lasting else None
             passing = [row for row in rows if serial is None or not self._lasts(row.key)]
             if not passing:
                 return serial, None
             assert self._memory is not None
-            return serial, self._memory.begin(passing, _of(passing, contents))
+            return serial, self._memory.begin(passing, contents_of(passing, contents))
 
     def _begin_lasting(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int | None:
         """The number of the change in the log; None: it is to be kept in memory."""
@@ -431,11 +431,6 @@ def _record(segments: Mapping[int, Segment], decided: Iterable[tuple[Place, bool
 def _shrunk(store: HistoryStore | None, needed: int) -> None:
     if store is not None:
         store._shrink(needed)
-
-
-def _of(rows: Iterable[ChangeRow], contents: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """Those of `contents` that `rows` mention."""
-    return {digest: contents[digest] for row in rows for digest in row.digests if digest in contents}
 
 
 def _reason(error: Exception) -> str:
