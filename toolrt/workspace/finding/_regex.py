@@ -65,7 +65,7 @@ _CATEGORIES = (
 )  # fmt: skip
 #: Flags for a whole pattern, flags anywhere, and what may stand behind the parenthesis that opens a group: nothing, a
 #: name, or flags for the group alone.
-_LEADING_FLAGS = re.compile(r"\(\?([a-zA-Z]+)\)")
+LEADING_FLAGS = re.compile(r"\(\?([a-zA-Z]+)\)")
 _SOME_FLAGS = re.compile(r"\?[a-zA-Z-]+[:)]")
 _GROUP = re.compile(r"(?!\?)|\?P?<([A-Za-z_]\w*)>|\?([a-zA-Z]*)(-[a-zA-Z]+)?:")
 _ASSERTIONS = {"b": "b", "B": "B", "A": "^", "Z": "$", "z": "$"}
@@ -129,7 +129,7 @@ class _Parser:
     def parsed(self) -> _Node:
         if len(self._pattern) > _LONGEST:
             raise RegexRefused(f"it has {len(self._pattern)} characters, and {_LONGEST} are the most")
-        flags = _LEADING_FLAGS.match(self._pattern)
+        flags = LEADING_FLAGS.match(self._pattern)
         if flags is not None:
             self._flags(flags[1])
             self._at = flags.end()

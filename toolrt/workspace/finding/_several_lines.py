@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import re
 
-from toolrt.workspace.finding._regex import RegexRefused
+from toolrt.workspace.finding._regex import LEADING_FLAGS, RegexRefused
 
 #: A line end as an expression has it.
 _WRITTEN_END = re.compile(r"(?:\\r\??|\r\??)?(?:\\n|\n)|\r")
-#: Flags for the whole expression; they are each part's.
-_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
 
 
 def expressions_of_lines(pattern: str) -> list[str]:
@@ -26,7 +24,7 @@ def expressions_of_lines(pattern: str) -> list[str]:
     Raises:
         RegexRefused: a line's end stands where the expression cannot be cut.
     """
-    flags = _FLAGS.match(pattern)
+    flags = LEADING_FLAGS.match(pattern)  # they are each part's
     at = begin = 0 if flags is None else flags.end()
     parts: list[str] = []
     depth, has_choice, in_group = 0, False, False
