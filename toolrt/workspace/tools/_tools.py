@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -68,12 +69,8 @@ def _claiming(
     """Claims on what each of the parameters `names` means."""
 
     def claims(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-        if len(names) == 1:
-            return workspace.claims(input[names[0]], state, mode, wanted=wanted, subtree=subtree)
-        found: dict[Claim, None] = {}
-        for name in names:
-            found.update(dict.fromkeys(workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree)))
-        return tuple(found)
+        of_each = [workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree) for name in names]
+        return of_each[0] if len(names) == 1 else tuple(dict.fromkeys(itertools.chain(*of_each)))
 
     return claims
 
