@@ -85,8 +85,9 @@ class PathPattern:
 
     def __init__(self, pattern: str) -> None:
         self._texts = braces_expanded(pattern)
-        #: For each way to fold: the pattern's alternatives, and for those that end in ``**`` what stands before it.
-        self._globs: dict[Folding, list[tuple[Glob, Glob | None]]] = {}
+        #: The pattern's alternatives for each way to fold.
+        #: They differ in letters only, so a place in one is a place in all.
+        self._globs: dict[Folding, list[Glob]] = {}
 
     @property
     def is_everything(self) -> bool:
@@ -99,48 +100,32 @@ class PathPattern:
         Args:
             foldings: as `foldings_of` gives them for `key`.
         """
-        return any(self._matches(number, key, subtree, foldings, whole) for number in range(len(self._texts)))
+        places = self.places(foldings, key)
+        if subtree and not whole:
+            return any(places)
+        # What ends in ``**`` and matches a directory matches all below it.
+        return any(
+            glob.accepts(place) and (not subtree or text == "**" or text.endswith("/**"))
+            for text, glob, place in zip(self._texts, self._of(EXACT), places, strict=True)
+        )
 
     def places(self, foldings: Sequence[Folding], key: Entry) -> Places:
         """How far each of its alternatives has come at the directory of that `key`, for `accepts`."""
-        places = [glob.start for glob, _ in self._of(EXACT)]
+        places = [glob.start for glob in self._of(EXACT)]
         for name, folding in zip(key, foldings, strict=False):
-            places = [glob.step(place, name) for (glob, _), place in zip(self._of(folding), places, strict=True)]
+            places = [glob.step(place, name) for glob, place in zip(self._of(folding), places, strict=True)]
         return places
 
     def accepts(self, places: Places, folding: Folding, name: str) -> bool:
         """Whether `name` matches in a directory that folds names so, whose `places` these are."""
         return any(
-            glob.accepts(glob.step(place, name))
-            for (glob, _), place in zip(self._of(folding), places, strict=True)
-            if place
+            glob.accepts(glob.step(place, name)) for glob, place in zip(self._of(folding), places, strict=True) if place
         )
 
-    def _matches(self, number: int, key: Entry, subtree: bool, foldings: Sequence[Folding], whole: bool) -> bool:
-        glob, above = self._of(EXACT)[number]
-        place = glob.start
-        place_above = () if above is None else above.start
-        below = above is not None and above.accepts(place_above)
-        for name, folding in zip(key, foldings, strict=True):
-            # The foldings of one pattern differ in its letters only, so a place in one is a place in all.
-            glob, above = self._of(folding)[number]
-            place = glob.step(place, name)
-            if above is not None:
-                place_above = above.step(place_above, name)
-                below = below or above.accepts(place_above)
-        if subtree:
-            return below if whole else bool(place)
-        return glob.accepts(place)
-
-    def _of(self, folding: Folding) -> list[tuple[Glob, Glob | None]]:
-        found = self._globs.get(folding)
-        if found is None:
-            found = self._globs[folding] = []
-            for text in self._texts:
-                folded = folding.fold(text)
-                ends = folded == "**" or folded.endswith("/**")
-                found.append((Glob.of(folded), Glob.of(folded[:-2]) if ends else None))
-        return found
+    def _of(self, folding: Folding) -> list[Glob]:
+        if folding not in self._globs:
+            self._globs[folding] = [Glob.of(folding.fold(text)) for text in self._texts]
+        return self._globs[folding]
 
 
 def foldings_of(disk: Disk, key: Entry) -> list[Folding]:
