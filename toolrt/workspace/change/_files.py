@@ -451,8 +451,9 @@ class Files(CachedReader):
             await self._pending.settled(*(row.ends[-1][0] for row in own))
             made = [row.key for row in own if row.makes_directory]
             brought = [row.target_key for row in own if row.target_key is not None and not row.keeps]
-            needing = [row for row in own if not row.keeps and not _among(row.ends[-1][0][:-1], made, brought)]
-            for row in self._pending.missing_for(ctx, needing):
+            puts = [row.ends[-1] for row in own if not row.keeps and (row.target is not None or row.after is not None)]
+            needing = [(key, entry[:-1]) for key, entry in puts if not _among(key[:-1], made, brought)]
+            for row in (row for key, above in needing for row in self._pending.missing(ctx, key, above)):
                 if not _among(row.key, made, brought):
                     raise FileProblem(
                         row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."

@@ -10,7 +10,7 @@ Theory.  A waiter never owns pending directories and an owner never waits, so th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import trio
 
@@ -47,18 +47,6 @@ class PendingDirectories:
             except OSError as error:
                 raise problem_of(shown_at(entry[:depth]), error) from None
         return rows
-
-    def missing_for(self, ctx: CallContext, rows: Iterable[ChangeRow]) -> Iterator[ChangeRow]:
-        """The same for the directories on the way to what `rows` put somewhere.
-
-        Raises:
-            FileProblem: as `missing`.
-        """
-        for row in rows:
-            if row.target is not None and row.target_key is not None:
-                yield from self.missing(ctx, row.target_key, row.target[:-1])
-            elif row.after is not None:
-                yield from self.missing(ctx, row.key, row.entry[:-1])
 
     async def settled(self, *keys: Entry) -> None:
         """On return no parent directory of these keys is pending.
