@@ -90,17 +90,13 @@ class HistoryStore:
         #: None: nothing is kept there yet.  Its lock is never held for long, so Trio's thread may wait for it.
         self._memory = None if lasts is None else MemoryStore(versions, size)
         self._memory_lock = threading.Lock()
-        self._problem: str | None = None
+        #: Why all later changes are kept in memory; None: they are not.
+        self.problem: str | None = None
         self._finalizer = weakref.finalize(self, self._log.close)
         if directory is None:
             self._fall_back("the user's state directory is inside the workspace; name another one")
         elif not _can_be_written(directory):
             self._fall_back("the state directory cannot be written")
-
-    @property
-    def problem(self) -> str | None:
-        """Why all later changes are kept in memory; None: they are not."""
-        return self._problem
 
     # What the start finds
 
@@ -116,7 +112,7 @@ class HistoryStore:
             mend: is called where history does not know what the writers were about to change: there is no history
                 yet, or a writer could not record it.  Says whether all is mended.
         """
-        if self._problem is not None or not os.path.isdir(self._directory):
+        if self.problem is not None or not os.path.isdir(self._directory):
             mend()
             return
         gone: dict[int, Segment] = {}
@@ -194,7 +190,7 @@ class HistoryStore:
     def _begin_lasting(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int | None:
         """The number of the change in the log; None: it is to be kept in memory."""
         group = rows[0].group
-        if self._problem is None:
+        if self.problem is None:
             try:
                 serial = self._log.begin(rows, contents)
             except _FAILURES as error:
@@ -268,7 +264,7 @@ class HistoryStore:
         return FileProblem(
             "history",
             "all changes of one call written down before the first is made",
-            f"a state directory that took only some ({self._problem})",
+            f"a state directory that took only some ({self.problem})",
             "What was changed is put back; send the call again.",
             retryable=True,
         )
@@ -314,7 +310,7 @@ class HistoryStore:
                 raise FileProblem(
                     f"batch {batch_id}",
                     "all that it changed",
-                    f"a part: what was written down of it cannot be read any more ({self._problem})",
+                    f"a part: what was written down of it cannot be read any more ({self.problem})",
                     "Nothing was changed.",
                 )
             newer = self._kept(lambda memory: memory.rows_of_batch(batch_id), nothing[1])
@@ -408,8 +404,8 @@ class HistoryStore:
 
     def _fall_back(self, problem: str) -> None:
         """Keep all later changes in memory."""
-        if self._problem is None:
-            self._problem = f"history is kept in memory: {problem}"
+        if self.problem is None:
+            self.problem = f"history is kept in memory: {problem}"
             self._memory = self._memory or MemoryStore(self._most_rows, self._most_bytes)
             self._log.go_blind()
 
