@@ -28,11 +28,8 @@ T = TypeVar("T")
 def goes_at_once(disk: Disk) -> bool:
     """Whether `at_once` uses a thread for `disk`: every part of it is a real disk as toolrt made it."""
     parts = real_disks(disk)
-    return bool(parts) and not probe.threads_inline and all(_as_made(part) for part in parts)
-
-
-def _as_made(part: RealDisk) -> bool:
-    return type(part).names is RealDisk.names and not isinstance(part, AtOnce)
+    as_made = (type(part).names is RealDisk.names and not isinstance(part, AtOnce) for part in parts)
+    return bool(parts) and not probe.threads_inline and all(as_made)
 
 
 async def at_once(disk: Disk, work: Callable[[Disk], Coroutine[Any, Any, T]]) -> T:
