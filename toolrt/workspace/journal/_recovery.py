@@ -78,12 +78,9 @@ def settled(
 async def _decided(disk: Disk, pending: Sequence[Pending], history: HistoryStore) -> list[tuple[Place, bool]]:
     decided = [(at, row.group is None and await _happened(disk, at, row, history)) for at, row in pending]
     unfinished = [row for _, row in pending if row.group is not None]
-    contents: dict[bytes, bytes] = {}
-    for row in unfinished:
-        digest = None if row.before is None else row.before.digest
-        content = None if digest is None else history.stored(digest)
-        if digest is not None and content is not None:
-            contents[digest] = content
+    found = [row.before.digest for row in unfinished if row.before is not None and row.before.digest is not None]
+    stored = [(digest, history.stored(digest)) for digest in found]
+    contents = {digest: content for digest, content in stored if content is not None}
     changes = ChangeSet(disk, unfinished, contents)
     for row in reversed(unfinished):
         # A file that is not as the group left it was not reached, or another program has changed it since.
