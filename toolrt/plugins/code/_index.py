@@ -203,7 +203,7 @@ class FactIndex:
 
     async def _walked(self, disk: Disk) -> dict[str, Stat]:
         """The files there are, by path."""
-        walk = Walk(disk, (), await ignored_above(disk, ()), lambda names: True, looks=True)
+        walk = Walk(disk, (), await ignored_above(disk, ()), looks=True)
         found: dict[str, Stat] = {}
         large = unnamed = 0
         try:

@@ -140,18 +140,27 @@ class Walk:
         disk: whose it is.
         base: the directory.
         ignored: what is left out there, by the files above it; None leaves out ``.git`` alone.
-        sought: the paths that are looked for.
-        withholding: leaves out what the call may not touch, and has each name looked at; None: nothing.
+        sought: the paths that are looked for; None: all.
+        withholding: leaves out what the call may not touch; None: nothing.
+        looks: whether each name is looked at; where something is withheld it is in any case.
     """
 
     def __init__(
-        self, disk: Disk, base: Entry, ignored: Ignored | None, sought: PathsSought, withholding: Withholding | None
+        self,
+        disk: Disk,
+        base: Entry,
+        ignored: Ignored | None,
+        sought: PathsSought | None = None,
+        withholding: Withholding | None = None,
+        *,
+        looks: bool = False,
     ) -> None:
         self._disk = disk
         self._base = base
         self._ignored = ignored
-        self._sought = sought
+        self._sought = PathsSought.of("**", "sought") if sought is None else sought
         self._withholding = withholding
+        self._looks = looks or withholding is not None
         # The last one comes next.
         self._pending: list[_Pending] = []
         self._visited = 0
@@ -207,7 +216,7 @@ class Walk:
 
     async def _enter(self, names: Entry, ignored: Ignored | None) -> None:
         entry = (*self._base, *names)
-        if self._withholding is not None:
+        if self._looks:
             listed = Listing.of(await self._disk.names(entry))
         else:
             listed = await listing(self._disk, entry)
