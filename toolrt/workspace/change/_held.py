@@ -10,13 +10,11 @@ two it found, nothing or a directory.  A writer is ordered with all calls that g
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Protocol
 
 from toolrt.model import READ, Claim, Mode, State, covers
 from toolrt.order import ClaimTable
-from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Disk
@@ -88,7 +86,6 @@ def held(
     mode: Mode,
     wanted: Wanted = Wanted.FILE,
     subtree: bool = False,
-    there: bool = False,
 ) -> Identity:
     """What `path` means in `workspace` now, which is what it meant when the call was ordered, and a tool may use it.
 
@@ -98,7 +95,6 @@ def held(
         ctx: the call's context, which tells what it holds.
         path: the name as the model gave it.
         mode: as in the tool's claims, and so are `wanted` and `subtree`.
-        there: whether something has to stand there.
 
     Raises:
         FileProblem: it means something else by now, or nothing that a tool may use; nothing was touched.
@@ -115,20 +111,7 @@ def held(
         )
     if identity.problem is not None:
         raise identity.problem
-    if there and identity.found is None:
-        raise missing(identity)
     return identity
-
-
-@contextlib.contextmanager
-def looking_at(identity: Identity) -> Iterator[None]:
-    """Inside, an error of the disk becomes a refusal: nothing stands there, or it cannot be looked at."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise missing(identity) from None
-    except OSError as error:
-        raise from_os_error(identity.path, error) from None
 
 
 def missing(identity: Identity) -> FileProblem:

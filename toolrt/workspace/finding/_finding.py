@@ -21,8 +21,8 @@ import attrs
 from toolrt import probe
 from toolrt.events import observer
 from toolrt.model import READ, Claim, State
-from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._held import FileAccess, held, looked_up, looking_at, missing
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace.change._held import FileAccess, held, looked_up, missing
 from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, Stat
@@ -74,7 +74,9 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
     one character, [a-z] one of a set, {a,b} either. So **/*.py is every Python file and *.py those directly in
     path. What .gitignore leaves out is not found, unless ignored is true. Directories are not returned.
     """
-    base = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True, there=True)
+    base = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
+    if base.found is None:
+        raise missing(base)
     sought = PathsSought.of(pattern, "pattern")
     names, _, notes = await _walked(workspace, ctx, base, ignored, sought, files_alone=False)
     found = list(map(_path_below(workspace, ctx, base), names[:_GLOBBED_MOST]))
@@ -311,8 +313,12 @@ async def _walked(
         walk = Walk(disk, base.entry, ignored, sought, withheld)
         return await walk.names(files_alone), walk.stats, _notes(walk)
 
-    with looking_at(base):
+    try:
         return await at_once(workspace.disk, walked)
+    except FileNotFoundError:
+        raise missing(base) from None
+    except OSError as error:
+        raise from_os_error(base.path, error) from None
 
 
 def _path_below(workspace: FileAccess, ctx: CallContext, base: Identity) -> Callable[[Entry], str]:

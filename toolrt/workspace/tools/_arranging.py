@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from toolrt.model import READ, WRITE, Change, DirectoryChanged, State, ToolOutput
-from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._held import FileAccess, held, looking_at, missing
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._revision import CallContext, noted, noted_no_change
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.names._identity import Wanted
@@ -44,7 +44,9 @@ async def delete_path(workspace: FileAccess, ctx: CallContext, path: str, recurs
     path is relative to the working directory, or absolute. With recursive a directory is deleted with all that is
     in it.
     """
-    identity = held(workspace, ctx, path, WRITE, Wanted.ENTRY, subtree=True, there=True)
+    identity = held(workspace, ctx, path, WRITE, Wanted.ENTRY, subtree=True)
+    if identity.found is None:
+        raise missing(identity)
     await refuse_withheld(workspace.disk, ctx, identity)
     await workspace.files.remove(ctx, identity, recursive)
     return f"deleted {identity.path}"
@@ -56,9 +58,13 @@ async def change_dir(workspace: FileAccess, ctx: CallContext, path: str) -> Tool
     path is relative to the working directory so far, or absolute; "/" is the machine's, not the workspace's.
     """
     identity = held(workspace, ctx, path, READ, Wanted.DIRECTORY)
-    with looking_at(identity):
+    try:
         # The name was followed on its parts; that no link stands there by now only the disk can say.
         found = await workspace.disk.look(identity.entry)
+    except FileNotFoundError:
+        raise missing(identity) from None
+    except OSError as error:
+        raise from_os_error(identity.path, error) from None
     if found.kind is not Kind.DIRECTORY:
         raise FileProblem(identity.path, "a directory", found.kind.value, "Name a directory.")
     working_dir = PurePosixPath(*identity.entry) if identity.entry else None

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from toolrt._plain import counted
 from toolrt.model import READ, Image
 from toolrt.model._content import picture_type
-from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._held import FileAccess, held, looking_at
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Entry, Kind, Snapshot, Stat
@@ -108,10 +108,16 @@ async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".", dep
     """
     if not 1 <= depth <= _DEPTH_MOST:
         raise FileProblem("depth", f"1 to {_DEPTH_MOST}", "another number", "Say how many levels to list.")
-    identity = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True, there=True)
+    identity = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
+    if identity.found is None:
+        raise missing(identity)
     listing = _Listing(workspace, ctx, identity)
-    with looking_at(identity):
+    try:
         await listing.add(identity.entry)
+    except FileNotFoundError:
+        raise missing(identity) from None
+    except OSError as error:
+        raise from_os_error(identity.path, error) from None
     for _ in range(depth - 1):
         await listing.add_level()
     lines = list(itertools.islice(listing.lines(identity.entry, ""), LISTED_MOST))
