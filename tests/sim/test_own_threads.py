@@ -194,3 +194,20 @@ def test_thread_may_call_what_has_any_attribute() -> None:
         await trio.to_thread.run_sync(MagicMock())
 
     assert sim.run(program).error is None
+
+
+def test_thread_whose_task_is_ended_before_its_first_step_ends_too() -> None:
+    """It stood for ever, and an interpreter that has executors waits for it at its own end."""
+
+    async def program() -> None:
+        simulate_own_threads()
+        token = trio.lowlevel.current_trio_token()
+        with ThreadPoolExecutor(1) as executor:
+            # It waits for the loop, which waits for it.
+            executor.submit(trio.from_thread.run_sync, int, trio_token=token).result()
+
+    before = set(threading.enumerate())
+    assert isinstance(sim.run(program).error, NotSimulated)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=5)
+        assert not thread.is_alive()

@@ -294,6 +294,22 @@ def test_xdist_runs_explored_tests(inner: Inner) -> None:
     assert command_in(output) == "main main.0 main.1*2 main.0 main"
 
 
+def test_failure_keeps_its_cause(inner: Inner) -> None:
+    """What the test raised from something else is told with that."""
+    text = """
+import pytest, trio
+
+@pytest.mark.explore
+async def test_it():
+    try:
+        await trio.lowlevel.checkpoint()
+        {}["absent"]
+    except KeyError as error:
+        raise ValueError("told") from error
+"""
+    ended(inner(text), 1, "KeyError: 'absent'", "The above exception was the direct cause", "ValueError: told")
+
+
 _PARSES = (
     """
 import ast, gc, pytest, trio

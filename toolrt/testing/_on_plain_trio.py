@@ -112,9 +112,8 @@ def _in_a_copy(function: Callable[[], None]) -> bool:
     if not hasattr(os, "fork"):
         return False
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # other threads: one that holds a lock is waited for in vain
+        # There are other threads: a lock that one of them holds is waited for in vain, up to the limit.
+        warnings.simplefilter("ignore", DeprecationWarning)
         copy = os.fork()
     if not copy:
         code = 1

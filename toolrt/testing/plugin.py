@@ -421,7 +421,10 @@ class _Explored:
             self._real = real
             for field in attrs.fields_dict(Explored):
                 setattr(self._found, field, getattr(found, field))
-        raise first from None
+        try:
+            raise first
+        finally:
+            del first  # this frame is in its traceback: what the test had would wait for the collector
 
     def _leave_real(self, kind: str) -> None:
         self._real = self._found.real = *self._real, kind
@@ -451,7 +454,6 @@ class _Explored:
         collect_unheard()  # what was ended as it was refused
         with finalisers_unheard():
             yield
-        collect_unheard()
 
     def _under_hypothesis(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True

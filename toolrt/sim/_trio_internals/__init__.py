@@ -31,13 +31,13 @@ from toolrt.sim._trio_internals._decided import (
 )
 from toolrt.sim._trio_internals._forced_end import (
     BOUNDARIES,
-    Disarm,
     ForcedEnd,
     beside_steps,
     forced_end,
     functions_of_step,
     is_in_step,
     let_go,
+    look_no_more,
     where_it_stands,
 )
 from toolrt.sim._trio_internals._held import hold_due, release
@@ -85,7 +85,6 @@ __all__ = [
     "TIME",
     "Arrivals",
     "Decided",
-    "Disarm",
     "ForcedEnd",
     "MemorySockets",
     "OwnRun",
@@ -115,6 +114,7 @@ __all__ = [
     "is_loop",
     "lent",
     "let_go",
+    "look_no_more",
     "name_os_thread",
     "nursery_of",
     "outside_run",

@@ -23,7 +23,7 @@ from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import SOON, Replacements, Seam, asks_of, lent, thread_names
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.threads._locks import LOCKS, lock_of, take, wake_waiters
-from toolrt.sim.programs.threads._own import replace_own_threads
+from toolrt.sim.programs.threads._own import end_own_threads, replace_own_threads
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
 _Mine = Callable[[], Seam | None]
@@ -33,7 +33,8 @@ class ThreadStandIn:
     """Stands in for Trio's ways between loop and threads."""
 
     def begin(self) -> None:
-        """Do nothing: a thread belongs to its execution."""
+        """Begin another execution: the threads of the one before end."""
+        end_own_threads()
 
     @contextmanager
     def installed(self, mine: _Mine) -> Iterator[None]:
@@ -58,6 +59,7 @@ class ThreadStandIn:
         finally:
             lent.blocks = lambda: False
             replacements.put_back()
+            self.begin()
 
 
 def _here() -> SimulatedThread | None:

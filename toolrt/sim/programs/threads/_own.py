@@ -39,6 +39,12 @@ def simulate_own_threads() -> None:
     scheduler.record.own_threads = True
 
 
+def end_own_threads() -> None:
+    """End those that an execution has left: a task that is killed before its first step has not ended its thread."""
+    for simulated in list(_OWN.values()):
+        simulated.end()
+
+
 def replace_own_threads(replacements: Replacements, mine: _Mine, let_a_thread_run: Callable[[], bool]) -> None:
     """Replace what starts threads, and what waits for their end.
 

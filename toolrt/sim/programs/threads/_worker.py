@@ -35,7 +35,7 @@ from trio.lowlevel import Abort
 
 from toolrt._without_io import has_threads
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep, StuckThread
-from toolrt.sim._trio_internals import Disarm, ForcedEnd, Seam, lent, name_os_thread, real_monotonic, where_it_stands
+from toolrt.sim._trio_internals import Seam, lent, look_no_more, name_os_thread, real_monotonic, where_it_stands
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import end_of_limit
@@ -187,8 +187,7 @@ class SimulatedThread:
                 await trio.lowlevel.checkpoint_if_cancelled()
         finally:
             self._scheduler.roster.threads.pop(self.task, None)
-            if not self.is_over:
-                self._abandon()
+            self.end()
 
     @property
     def can_go_on(self) -> bool:
@@ -260,7 +259,7 @@ class SimulatedThread:
         frame = sys._current_frames().get(ident)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)\n"
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Abandoned))
-        _look_no_more()
+        look_no_more()
         if not self.is_abandoned:
             if of_all < inf and frame is not None:
                 self.seam.refused(StuckStep(of_all, where_it_stands(frame)))
@@ -269,8 +268,10 @@ class SimulatedThread:
         self.is_abandoned = True
         self._tell_abandoned()
 
-    def _abandon(self) -> None:
-        """End it: what it would wait for raises in it."""
+    def end(self) -> None:
+        """End it, unless it has ended: what it would wait for raises in it.  In the loop, or between two executions."""
+        if self.is_over:
+            return
         self.is_abandoned = True
         if self._thread is not None:
             self._let_run()
@@ -371,18 +372,3 @@ def _code_of(function: Any) -> CodeType | None:
         else:
             return None
     return function.__code__
-
-
-def _look_no_more() -> None:
-    """Have this thread raise one of its own, so that it looks for no exception of another one.
-
-    Python looks in every thread until one has met its own, and the lost one may stand in C for ever.  Under a tracer
-    Python 3.11 then begins the next function again and again.
-    """
-    disarm = Disarm()
-    try:
-        disarm.replace()
-        while True:
-            pass
-    except ForcedEnd:
-        pass
