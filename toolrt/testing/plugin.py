@@ -447,13 +447,20 @@ class _Explored:
 
     @contextmanager
     def _garbage(self) -> Iterator[None]:
-        """Let garbage complain of nothing inside the block where something is real, which ends at its own time."""
-        if not self._real:
+        """Let garbage complain of nothing inside the block, of a test that has no marker.
+
+        The executions make much of it, which is collected at once.  What the test itself leaves, a plain run tells; and
+        what is real ends at its own time.
+        """
+        if not self._item.stash.get(unmarked_key, False):
             yield
             return
-        collect_unheard()  # what was ended as it was refused
-        with finalisers_unheard():
-            yield
+        collect_unheard()  # also what was ended as it was refused
+        try:
+            with finalisers_unheard():
+                yield
+        finally:
+            collect_unheard()
 
     def _under_hypothesis(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True
