@@ -29,14 +29,14 @@ def command(workspace: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "toolrt", "serve", "--mcp", "--workspace", str(workspace), *options]
 
 
-def start(workspace: Path, *options: str) -> subprocess.Popen[bytes]:
-    """A server that was started by a host."""
+def start(workspace: Path, *options: str, path: str = ENVIRONMENT["PATH"]) -> subprocess.Popen[bytes]:
+    """A server that was started by a host, with programs on this path."""
     return subprocess.Popen(
         command(workspace, *options),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**ENVIRONMENT, "TOOLRT_STATE_DIR": str(workspace.parent / "state")},
+        env={**ENVIRONMENT, "PATH": path, "TOOLRT_STATE_DIR": str(workspace.parent / "state")},
     )
 
 
@@ -223,6 +223,23 @@ def test_only_what_reads_is_offered_where_asked(tmp_path: Path) -> None:
     assert "make_dir" in silent
     assert not {"read_file", "move_path"} & silent
     assert not {"write_file", "edit_file", "change_dir", "parallel_edit_files"} & reads
+
+
+def test_several_directories_are_served_without_language_servers(tmp_path: Path) -> None:
+    """One is installed, and knows one directory alone: it is left out, and all else is there."""
+    pytest.importorskip("lsprotocol")
+    for name in ("work", "docs", "bin"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("<0>")
+    (tmp_path / "bin" / "ruff").touch(0o755)
+    path = f"{tmp_path / 'bin'}:{ENVIRONMENT['PATH']}"
+    server = start(tmp_path / "work", "--mount", f"docs={tmp_path / 'docs'}", path=path)
+    asked = [HELLO, *edits("docs/a.txt", 1), request("tools", "tools/list")]
+    out, err = server.communicate(lines(asked), timeout=60)
+    answers = {one["id"]: one for one in map(json.loads, out.splitlines())}
+    assert (server.returncode, err.decode(), (tmp_path / "docs" / "a.txt").read_text()) == (0, "", "<1>")
+    names = {one["name"] for one in answers["tools"]["result"]["tools"]}
+    assert ("diagnostics" in names, "find_callers" in names) == (False, True)
 
 
 def test_tools_that_there_are_not_are_refused(toolrt: Any, tmp_path: Path) -> None:

@@ -101,9 +101,9 @@ def serve(
     """Offer the tools of a directory to an MCP host, over standard input and output or by HTTP.
 
     The host, such as an editor or a desktop assistant, starts this command. The tools are the workspace's file
-    tools, run_command, those that know code where the code extra is installed, and diagnostics of ruff and ty where
-    they and the lsp extra are. Calls take effect in the order in which the host sends them; those that do not touch
-    the same things run at the same time.
+    tools, run_command, those that know code where the code extra is installed, and for a single directory diagnostics
+    of ruff and ty where they and the lsp extra are. Calls take effect in the order in which the host sends them; those
+    that do not touch the same things run at the same time.
     """
     at_least_one("--limit", limit)
     if timeout is not None:
@@ -175,7 +175,9 @@ class _Desk:
         """
         files = roots.workspace(skeleton if self._wanted.code else head_and_tail, self._keep_hard_links)
         permissions_of(files, (), self._ask, self._deny, mcp_servers.Elicitation().put)
-        async with offered(files, self._wanted) as offer:
+        # A language server knows one directory alone.
+        wanted = attrs.evolve(self._wanted, language_servers=()) if roots.mounts else self._wanted
+        async with offered(files, wanted) as offer:
             kept = [tool for tool in offer.registry if _reads(tool) or not self._read_only]
             registry = Registry(kept if self._tools is None else _chosen(kept, self._tools))
 
