@@ -307,6 +307,22 @@ async def test_one_call_or_one_file_of_a_batch_is_taken_back(tree) -> None:
     assert await workspace.history.batches() == (other.batch_id, one.batch_id, batch)
 
 
+async def test_a_file_is_taken_back_by_its_name_before_the_batch(tree, hand: Hand) -> None:
+    """With what was done to it under a later name."""
+    tree.put("a", "0")
+    await act(hand, move("a", "b"), write("b", "1"), move("b", "c"))
+    await hand.workspace.history.undo("batch", path="a")
+    assert tree.workspace.snapshot() == {"a": b"0"}
+
+
+async def test_a_file_that_took_a_name_over_is_taken_back_alone(tree, hand: Hand) -> None:
+    """The file that had the name before is where the batch has put it."""
+    tree.put("a", "0")
+    await act(hand, write("a", "1"), move("a", "b"), write("a", "2"))
+    await hand.workspace.history.undo("batch", path="a")
+    assert tree.workspace.snapshot() == {"b": b"1"}
+
+
 async def test_undo_and_restore_name_what_they_made_anew(tree, hand: Hand) -> None:
     """A file that was deleted is another one when it is back; one that was changed is the same."""
     tree.put("a", "0")

@@ -404,12 +404,19 @@ async def _turn(table: ClaimTable, request: _UndoRequest) -> AsyncIterator[None]
 
 
 def _of_file(rows: Sequence[ChangeRow], key: Entry) -> list[ChangeRow]:
-    """Those of `rows` that changed the file that has `key` after them, by whatever name it went before."""
-    names, found = {key}, []
+    """Those of `rows` that changed the file that has `key` after them, else the one that had it before, by any name."""
+    name, found = key, []
+    for row in rows:
+        if row.key == name and row.target_key is not None:
+            name = row.target_key
+        elif key in (row.key, row.target_key):
+            name = key
     for row in reversed(rows):
-        if not names.isdisjoint((row.key, row.target_key)):
-            names.update(one for one in (row.key, row.target_key) if one is not None)
+        if name == row.key and row.target_key is not None and not row.keeps:
+            break  # another file had the name before
+        if name in (row.key, row.target_key):
             found.append(row)
+            name = row.key
     return found[::-1]
 
 
