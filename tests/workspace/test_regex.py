@@ -2,6 +2,7 @@ r"""Regular expressions whose time is bounded."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 import sys
@@ -190,6 +191,20 @@ def test_letters_of_ascii_are_told_exactly_in_any_case():
         expression = Expression(letter, ignore_case=True)
         assert (expression.factor.compiled().search(beyond) is not None) == expression.matches("\u212a")
         assert expression.matches("\u212a") == (letter in "kK")
+
+
+@pytest.mark.parametrize("letters", ["σςΣ", "ßẞ", "µμΜ", "kK\u212a"])
+def test_letters_with_several_lower_cases_are_one_in_any_case(letters):
+    """As Python folds them; also where a text is wanted, not an expression."""
+    for one, other in itertools.product(letters, letters):
+        assert matches(one, other, ignore_case=True)
+        assert wanted_in(one, True, True).matches(other)
+
+
+def test_dotless_i_has_one_case():
+    """It is not the i whose capital it shares."""
+    assert not matches("\u0131", "I", ignore_case=True)
+    assert not matches("I", "\u0131", ignore_case=True)
 
 
 _PARTS = st.lists(st.sampled_from(["a", "b", r"\w", "[ab]", "a*", "(?:a|b)", r"[^\n]*", ".", "x?"]), max_size=2)

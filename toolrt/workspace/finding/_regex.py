@@ -256,10 +256,11 @@ class _Parser:
     def _literal(self, character: str) -> _One:
         if not self._ignore_case:
             return _One(character.__eq__, character)
-        cases = {character, character.lower(), character.upper()}
-        # Of all characters beyond ASCII only the sign of Kelvin has one of ASCII in lower case.
-        known = "".join(sorted(cases)) if character.isascii() and character not in "kK" else None
-        return _One(lambda other: other in cases or other.lower() in cases, known)
+        if character.isascii() and character not in "kK":  # the sign of Kelvin, beyond ASCII, is a k as well
+            cases = "".join(sorted({character.lower(), character.upper()}))
+            return _One(lambda other: other in cases, cases)
+        folded = character.casefold()
+        return _One(lambda other: other.casefold() == folded)
 
     def _escape(self) -> _Node:
         character = self._peek()
