@@ -49,6 +49,23 @@ def test_undo_refuses_where_somebody_else_changed_a_file(
     assert str(shop) not in ended.err
 
 
+def test_undo_shows_line_ends_and_what_history_does_not_hold(toolrt: Any, shop: Path, tmp_path: Path) -> None:
+    """As diff does; a file that is too large is not said to be lost, because an undo puts it back."""
+    (shop / "ends.txt").write_bytes(b"one\r\ntwo\n")
+    (shop / "large").write_bytes(b"0" * 11 * 1024 * 1024)
+    patch = "--- a/ends.txt\n+++ b/ends.txt\n@@ -1,2 +1,2 @@\n-one\r\n-two\n+one\n+two\n\\ No newline at end of file\n"
+    calls = [("apply_patch", {"patch": patch}), ("delete_path", {"path": "large"})]
+    blocks = [{"type": "tool_use", "id": name, "name": name, "input": input} for name, input in calls]
+    (tmp_path / "calls.json").write_text(json.dumps({"content": blocks}))
+    ran = toolrt("run", tmp_path / "calls.json", "--workspace", shop)
+    shown = toolrt("undo", batch_of(ran.out), "--show", "--workspace", shop)
+    assert (shop / "ends.txt").read_bytes() == b"one\ntwo"
+    assert "@@ -1,2 +1,2 @@\n-one\\r\n-two\n+one\n+two\n\\ No newline at end of file\n" in shown.out
+    assert "\n-(not in history: it is too large, or was dropped for later versions)\n" in shown.out
+    assert toolrt("undo", batch_of(ran.out), "--workspace", shop).code == 0
+    assert (shop / "large").stat().st_size == 11 * 1024 * 1024
+
+
 def test_undo_lists_batches_and_shows_what_it_would_take_back(toolrt: Any, response: Path, shop: Path) -> None:
     """Neither changes anything; one file and one call can be named, and a batch or --list has to be."""
     ran = toolrt("run", response, "--workspace", shop)

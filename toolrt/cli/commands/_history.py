@@ -130,18 +130,20 @@ async def _show_changes(known: History, screen: Screen, changes: Sequence[Versio
         screen.say(f"call {change.call_index}: {on_one_line(change.path, 200)} {on_one_line(change.action, 300)}")
         before, after = await _lines(known, change.before), await _lines(known, change.after)
         for line in difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}", lineterm=""):
-            screen.say(on_one_line(line, 500))
+            for shown in line.split("\n"):
+                screen.say(on_one_line(shown, 500))
 
 
 async def _lines(known: History, digest: str | None) -> list[str]:
     """The lines of a content; none where there is none, one that says so where it cannot be shown."""
     content = None if digest is None else await known.content(digest)
     if content is None:
-        return [] if digest is None else ["(no longer kept)"]
+        return [] if digest is None else ["(not in history: it is too large, or was dropped for later versions)"]
     try:
-        return content.decode().splitlines()
+        *lines, last = content.decode().split("\n")
     except UnicodeDecodeError:
         return [f"(no UTF-8: {len(content):,} bytes, SHA-256 {digest})"]
+    return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
 
 
 def restore(
