@@ -50,6 +50,10 @@ DOCS: Mapping[str, Any] = {
 }
 
 
+#: A text of more than 10 MiB, which history does not hold and a read gives in part alone.
+LARGE = "".join(f"line {number}\n" for number in range(1, 900_001))
+
+
 @attrs.frozen
 class World:
     """A directory, another that is mounted in it as ``docs``, and a third that is not."""
@@ -222,6 +226,63 @@ def test_history_and_undo_cover_every_root(world: World) -> None:
     assert world.workspace.snapshot() == changed
     assert sorted(trio.run(undone).paths) == ["a.txt", "docs/more", "docs/more/deep.md", "docs/sub/y.md"]
     assert world.workspace.snapshot() == before
+
+
+def test_what_is_too_large_for_history_is_kept_on_its_own_root(world: World) -> None:
+    """A directory and a file come back from there, also after an undo of the undo; no listing shows what is kept."""
+    for name in ("large/log", "single"):
+        world.write(f"{world.docs}/sub/{name.replace('/', '-')}", LARGE)
+    world.run(("move_path", {"source": "docs/sub/large-log", "target": "docs/large/log"}))
+    before = world.workspace.snapshot()
+    gone = [("delete_path", {"path": "docs/large", "recursive": True}), ("delete_path", {"path": "docs/sub/single"})]
+    world.run(*gone, ("edit_file", {"path": "a.txt", "old": "one", "new": "two"}))
+    after = world.workspace.snapshot()
+    assert set(before) - set(after) == {"docs/large/log", "docs/sub/single"}
+    listed = world.run(("list_dir", {"path": "."}), ("list_dir", {"path": "docs", "depth": 3}))
+    assert not any(".toolrt-" in one for one in listed)
+    history = world.workspace.history
+
+    async def there_and_back() -> None:
+        version = (await history.versions("docs/sub/single"))[-1]
+        undone = await history.undo(version.batch_id)
+        assert world.workspace.snapshot() == before
+        again = await history.undo(undone.batch_id)
+        assert world.workspace.snapshot() == after
+        await history.undo(again.batch_id)
+
+    trio.run(there_and_back)
+    assert world.workspace.snapshot() == before
+
+
+def test_parts_of_a_large_mounted_file_are_read(world: World) -> None:
+    """From its beginning, its middle and its end."""
+    world.write(f"{world.docs}/log", LARGE)
+    count = LARGE.count("\n")
+    asked = [{"limit": 1}, {"offset": count // 2, "limit": 1, "line_numbers": True}, {"tail": 1}]
+    assert world.run(*(("read_file", {"path": "docs/log", **one}) for one in asked)) == [
+        "line 1\n",
+        f"{count // 2}\tline {count // 2}\n",
+        f"line {count}\n",
+    ]
+
+
+def test_a_call_restores_a_mounted_file_within_its_claims(world: World) -> None:
+    """One that does not claim it is refused, and the file stays as it was."""
+    world.run(("edit_file", {"path": "docs/x.md", "old": "one", "new": "two"}))
+    history = world.workspace.history
+
+    def restoring(claimed: str) -> toolrt.Tool:
+        @toolrt.tool(claims=lambda input, state: world.workspace.claims(claimed, state, WRITE), owner=world.workspace)
+        async def restore(ctx: toolrt.ToolContext) -> str:
+            undone = await history.restore("docs/x.md", 0, ctx.state, ctx=ctx)
+            return f"{undone.batch_id == ctx.batch_id} {undone.paths}"
+
+        return restore
+
+    for claimed, expected in (("a.txt", "the file this name meant before"), ("docs/x.md", "True ('docs/x.md',)")):
+        done = toolrt.run_sync(toolrt.Runtime(toolrt.Registry([restoring(claimed)])), [ToolCall("id", "restore", {})])
+        assert expected in (done.results[0].content or done.results[0].error)
+        assert world.workspace.snapshot()["docs/x.md"] == (b"two\n" if claimed == "a.txt" else b"one\n")
 
 
 def test_history_of_the_same_roots_outlives_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
