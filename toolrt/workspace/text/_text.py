@@ -16,7 +16,7 @@ import io
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, islice, takewhile
 
 import attrs
 
@@ -380,12 +380,8 @@ def _folded(line: str) -> str:
 
 def _agreeing(lines: list[str], index: int, searched: list[str]) -> int:
     """How many of `searched` the lines from `index` on are like, one after another."""
-    count = 0
-    for line, wanted in zip(lines[index : index + len(searched)], searched, strict=False):
-        if line != wanted:
-            break
-        count += 1
-    return count
+    pairs = zip(lines[index : index + len(searched)], searched, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _short(line: str) -> str:

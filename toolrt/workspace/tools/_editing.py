@@ -42,12 +42,6 @@ async def write_file(
     return f"{done} {identity.path} ({counted(len(revised.after or b''), 'byte')}){noted_parted([(identity, revised)])}"
 
 
-def _noted_joined(revised: Revised) -> str:
-    if not revised.joined:
-        return ""
-    return ". Another program had changed the file since it was last seen here: what it changed is kept"
-
-
 def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:
     """What an answer says of the files among these that have parted from names elsewhere; often nothing."""
     paths = [identity.path for identity, revised in changes if revised.parted]
@@ -155,7 +149,8 @@ async def _edited(
     one_place_each = not any(edit.all for edit in edits)
     again = functools.partial(change, exactly=True) if one_place_each else None
     revised = await workspace.files.revise(ctx, identity, change, again)
-    return made, _noted_joined(revised) + noted_parted([(identity, revised)])
+    joined = ". Another program had changed the file since it was last seen here: what it changed is kept"
+    return made, (joined if revised.joined else "") + noted_parted([(identity, revised)])
 
 
 def _lines(made: EditResult) -> str:

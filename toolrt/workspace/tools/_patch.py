@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
@@ -37,15 +38,15 @@ _PLAIN = ("100644", _EXECUTABLE)
 
 #: The lines of the ``*** Begin Patch`` form.
 _STARRED = re.compile(
-    r"\*\*\* (Begin Patch|End Patch|End of File|(?:Update File|Add File|Delete File|Move to): +(.+))$"
+    r"\*\*\* ((?:Begin Patch|End Patch|End of File)(?=\s*$)|(?:Update File|Add File|Delete File|Move to):(.+)$)"
 )
 
 #: The lines around the two halves of a search and replace block.
-_SEARCH = re.compile(r"[<-][<-]{4,8} (?:SEARCH|ORIGINAL)$")
+_SEARCH = re.compile(r"[<-][<-]{4,8} (?:SEARCH|ORIGINAL)[ \t]*$")
 #: The beginnings of lines that may tell a name, each with the line end before it.
 _HEADER = re.compile(rf"\n(?:\+\+\+ |diff --git |rename |copy |\*\*\* |{_SEARCH.pattern[:-1]}\r?(?=\n))")
-_DIVIDER = re.compile(r"={5,9}$")
-_REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)$")
+_DIVIDER = re.compile(r"={5,9}[ \t]*$")
+_REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)[ \t]*$")
 _PLACE = re.compile(r":(?:start|end)_line:\s*\d+$|-{5,9}$")
 
 #: What stands behind a name on a ``---`` or ``+++`` line, where the two differ in it alone: a word, or a time.
@@ -199,13 +200,13 @@ class _Section:
             names = self._moved(self.moved_from, self.moved_to)
             return FilePatch(*names, self.hunks, self.copies, self.executable)
         if self.old is None and self.new is None and self.named is not None:
-            self.old = _NOTHING if self.creates else self.named[0]
-            self.new = _NOTHING if self.deletes else self.named[1]
+            self.old, self.new = self.named
             if not (self.creates or self.deletes or self.executable is not None):
                 _refuse(self.at, "a change of the file's lines", "none")
         if self.old is None or self.new is None:
             _refuse(self.at, "the file's names, on --- and +++ lines", "none, or one of them")
-        source, target = _ends_named(self.old, self.new, self.starred)
+        old, new = _NOTHING if self.creates else self.old, _NOTHING if self.deletes else self.new
+        source, target = _ends_named(old, new, self.starred)
         if source is None and target is None:
             _refuse(self.at, "a file's name", "/dev/null twice")
         if source is not None and target is not None:
@@ -230,12 +231,11 @@ class _Section:
     @property
     def may_begin_bare(self) -> bool:
         """Whether lines may follow that are a hunk without a header."""
-        names_known = self.old is not None and self.new is not None
-        return names_known and not self.hunks and not (self.starred and self.new == _NOTHING)
+        return None not in (self.old, self.new) and not self.hunks and not (self.starred and self.new == _NOTHING)
 
 
-def _without_prefixes(old: str, new: str, plain: bool = False) -> tuple[str | None, str | None]:
-    """The names without git's ``a/`` and ``b/``; None for no file.
+def _ends_named(old: str, new: str, plain: bool = False) -> tuple[str | None, str | None]:
+    """The names that the ``---`` and ``+++`` lines of one file mean, without git's ``a/`` and ``b/``; None for no file.
 
     The prefixes stand on both names or on neither; where they stand on one, the other has to be the name itself.
     """
@@ -246,12 +246,7 @@ def _without_prefixes(old: str, new: str, plain: bool = False) -> tuple[str | No
             new = old
     prefixed = (old == _NOTHING or old.startswith("a/")) and (new == _NOTHING or new.startswith("b/"))
     cut = 2 if prefixed and not plain else 0
-    return (None if old == _NOTHING else old[cut:]), (None if new == _NOTHING else new[cut:])
-
-
-def _ends_named(old: str, new: str, plain: bool = False) -> tuple[str | None, str | None]:
-    """The names that the ``---`` and ``+++`` lines of one file mean; None for no file."""
-    source, target = _without_prefixes(old, new, plain)
+    source, target = (None if name == _NOTHING else name[cut:] for name in (old, new))
     if source is not None and target is not None and source != target:
         return _ASIDE.sub("", source), _ASIDE.sub("", target)
     return source, target
@@ -266,7 +261,7 @@ class _PatchReader:
 
     def __init__(self, text: str) -> None:
         self._lines = tuple([line.removesuffix("\n") for line in lf_lines(text)])
-        self._leave_fence()
+        self._leave_fences()
         #: The next line's index.
         self._at = 0
         #: Where the last search and replace block ended, and the file that it named.
@@ -312,20 +307,19 @@ class _PatchReader:
     def _line(self, index: int) -> str:
         return self._lines[index].removesuffix("\r")
 
-    def _leave_fence(self) -> None:
-        """Forget the line that closes a fence around the patch, as Markdown has one, and what is behind it."""
-        begins = (index for index in range(len(self._lines)) if self._ends_hunk(index) or self._is_fence(index))
-        first = next(begins, None)
-        if first is None or not self._is_fence(first):
+    def _leave_fences(self) -> None:
+        """End the patch where a fence around it closes, as Markdown has one; what stands up to the next is left out."""
+        lines = list(self._lines)
+        fences = [index for index, line in enumerate(lines) if line.startswith("```")]
+        if not fences or any(map(self._ends_hunk, range(fences[0]))):
             return
-        last = max(index for index in range(len(self._lines)) if self._is_fence(index))
-        behind = self._lines[last + 1 :]
-        closes = last > first and self._line(last).rstrip() == "```"
-        if closes and not any(re.match(r"\+|@@|diff |---|\*\*\* |-\S", line) for line in behind):
-            self._lines = self._lines[:last]
-
-    def _is_fence(self, index: int) -> bool:
-        return self._lines[index].startswith("```")
+        for closing, opening in itertools.pairwise([*fences[1:], len(lines)]):
+            between = lines[closing + 1 : opening]
+            another = opening == len(lines) or (opening + 1 < len(lines) and self._begins_file(opening + 1))
+            closes = another and self._line(closing).rstrip() == "```"
+            if closes and not any(re.match(r"\+|@@|diff |---|\*\*\* |-\S|<{5}", line) for line in between):
+                lines[closing : opening + 1] = ["*** End Patch"] * len(lines[closing : opening + 1])
+        self._lines = tuple(lines)
 
     def _names_at(self, index: int) -> bool:
         """Whether the ``---`` and ``+++`` lines of a file are there."""
@@ -453,7 +447,7 @@ class _PatchReader:
         if not self._names_at(index) or index + 2 >= len(self._lines) or not self._lines[index + 2].startswith("@@"):
             return False
         old, new = _name(self._line(index)[4:]), _name(self._line(index + 1)[4:])
-        source, target = _without_prefixes(old, new)
+        source, target = _ends_named(old, new)
         return source is None or target is None or source == target
 
     def _goes_on(self, index: int) -> bool:
@@ -466,12 +460,11 @@ class _PatchReader:
 
     def _ends_hunk(self, index: int) -> bool:
         line = self._line(index)
-        return (
-            line.startswith(("@@", "diff --git "))
-            or self._names_at(index)
-            or _STARRED.match(line) is not None
-            or _SEARCH.match(line) is not None
-        )
+        return line.startswith("@@") or self._begins_file(index) or _SEARCH.match(line) is not None
+
+    def _begins_file(self, index: int) -> bool:
+        line = self._line(index)
+        return line.startswith("diff --git ") or self._names_at(index) or _STARRED.match(line) is not None
 
     def _by_structure(self, at: int, index: int, anchors: tuple[str, ...]) -> Hunk:
         """The lines up to the next header; those without a sign are context.  The reader goes on behind them."""
@@ -491,6 +484,9 @@ class _PatchReader:
         # Empty lines before the next header are more often the writer's than the file's.
         while lines and lines[-1][0] == BARE and not lines[-1][1:].strip():
             lines.pop()
+        # One between new lines alone is new as they are.
+        if lines and lines[0][0] == "+" and all(line[0] == "+" or line == f"{BARE}\n" for line in lines):
+            lines = [f"+{line[1:]}" for line in lines]
         if not any(line[0] in "+-" for line in lines):
             _refuse(at, "a hunk with lines that begin with + or -", "none", "Give the lines below its @@ line.")
         return Hunk(None, tuple(lines), at, anchors)
