@@ -340,6 +340,18 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> None:
     assert (root / "d" / "a").read_bytes() == b"\4" * 10_000
 
 
+def test_undo_says_that_what_was_kept_has_gone(tree: Any) -> None:
+    """No other program is blamed for it."""
+    workspace = Workspace(tree.workspace.disk, limits=Limits(history_bytes=40_000, kept_bytes=25_000))
+    for number in range(3):
+        tree.put(f"d{number}", b"d" * 20_000)
+        assert outcomes(workspace, ("delete_path", {"path": f"d{number}"}), batch=f"b{number}") == [Outcome.OK]
+    with pytest.raises(FileProblem, match=r"^d0: expected what was removed.*got none any more.*kept_bytes="):
+        trio.run(workspace.history.undo, "b0")
+    trio.run(workspace.history.undo, "b2")
+    assert sorted(workspace.snapshot()) == ["d2"]
+
+
 @pytest.mark.parametrize(("seconds", "left"), [(None, 2), (3600.0, 2), (-1.0, 1)])
 def test_what_is_kept_goes_when_it_is_older_than_it_may_be(root: Path, seconds: float | None, left: int) -> None:
     """It goes with the next removal that is kept, however much room there is; without an age it stays."""

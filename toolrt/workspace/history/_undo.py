@@ -272,13 +272,13 @@ class _UndoPlan:
             self._numbered[number] = file.same
 
     async def _add_move(self, row: ChangeRow, target_key: Entry, target: Entry) -> None:
+        if row.gives_back:
+            await self._require_as_kept(row)
         if await self._look(row.key, row.entry) is None or (
             target_key != row.key and await self._look(target_key, target) is not None
         ):
             self.blamed[row.path] = None
             return
-        if row.gives_back:
-            await self._require_as_kept(row)
         depth = len(row.key)
         if target_key != row.key:
             for key in [key for key in self._at if _below(key, target_key)]:
@@ -314,8 +314,8 @@ class _UndoPlan:
             raise FileProblem(
                 row.path,
                 "what was removed, kept aside as it was",
-                "something else" if found is not None else "none that can be read",
-                "Nothing was changed; it cannot be put back.",
+                "something else" if found is not None else "none any more",
+                "Nothing was changed. Limits(kept_bytes=, kept_seconds=) say how much is kept, and how long.",
             )
 
     async def _look(self, key: Entry, entry: Entry) -> _PlannedFile | EntryState | None:
