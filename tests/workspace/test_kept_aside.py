@@ -340,6 +340,23 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> None:
     assert (root / "d" / "a").read_bytes() == b"\4" * 10_000
 
 
+def test_what_history_will_not_list_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory of 50 files, of which history would list two: all others go aside without a read of each."""
+    workspace = Workspace(MemoryDisk({f"d/{number}": str(number) for number in range(50)}), limits=Limits(versions=32))
+    read, seen = MemoryDisk.read, []
+
+    async def noted(disk: MemoryDisk, entry: tuple[str, ...], limit: int) -> Any:
+        seen.append(entry)
+        return await read(disk, entry, limit)
+
+    monkeypatch.setattr(MemoryDisk, "read", noted)
+    before = workspace.snapshot()
+    assert outcomes(workspace, DELETE) == [Outcome.OK]
+    assert len(seen) < 10
+    trio.run(workspace.history.undo, "batch")
+    assert workspace.snapshot() == before
+
+
 def test_undo_says_that_what_was_kept_has_gone(tree: Any) -> None:
     """No other program is blamed for it."""
     workspace = Workspace(tree.workspace.disk, limits=Limits(history_bytes=40_000, kept_bytes=25_000))

@@ -32,7 +32,7 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._keeping import fits_history, make_room
+from toolrt.workspace.change._keeping import make_room
 from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import (
     SIZE_LIMIT,
@@ -338,10 +338,11 @@ class Files(CachedReader):
         self._require_room(ctx)
         with self._doubted([identity]), Mutation(ctx, [identity], identity.path) as (told,):
             identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
-            found = Removal(self._disk, self._seen, ctx, self._limits.history_bytes // 4)
+            limits = self._limits
+            found = Removal(self._disk, self._seen, ctx, limits.history_bytes // 4, limits.versions // 16)
             stat = await found.gather(identity, recursive)
             rows, store = found.rows, self._store
-            if not fits_history(rows, found.contents, self._limits.versions // 16):
+            if not found.fits:
                 await self._keep(ctx, identity, rows[-1])
                 told.landed = True
                 return

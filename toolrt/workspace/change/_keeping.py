@@ -11,28 +11,14 @@ Theory.  A removal that is kept aside is the move of one entry.  So undo, redo a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import in_thread
-from toolrt.workspace.change._version import ChangeRow, ChangeStore
-from toolrt.workspace.disk._disk import Disk, Entry, Kind
+from toolrt.workspace.change._version import ChangeStore
+from toolrt.workspace.disk._disk import Disk, Entry
 from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.names._mounts import path_on, real_parts, stat_or_none
-
-
-def fits_history(rows: Sequence[ChangeRow], contents: dict[bytes, bytes], most_rows: int) -> bool:
-    """Whether history can put back all that `rows` remove, from `contents`."""
-    if len(rows) > max(1, most_rows):
-        return False
-    for row in rows:
-        before = row.before
-        if before is None or before.kind is Kind.DIRECTORY:
-            continue
-        if before.digest is None or before.digest not in contents:
-            return False
-    return True
 
 
 async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, size: int, limits: Limits) -> None:

@@ -32,19 +32,21 @@ class Removal:
     Args:
         disk: where it is.
         seen: what this workspace last saw of each file.
-        room: how many bytes of contents may be kept for the way back.
+        room: how many bytes of contents history may keep for the way back; what was found is taken off.
+        most_rows: how many removals it may list, though always one.
     """
 
     disk: Disk
     seen: Freshness
     ctx: CallContext
     room: int
+    most_rows: int
     #: The removals, each after those of all that is below it.
     rows: list[ChangeRow] = attrs.field(factory=list, init=False)
     #: What was found in the files and links, by digest, as far as there was room.
     contents: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
-    #: Whether there was room for all files so far; once there was not, only files that were seen are read.
-    _fits: bool = attrs.field(default=True, init=False)
+    #: Whether history can put back all of it so far; once it cannot, only files that were seen are read.
+    fits: bool = attrs.field(default=True, init=False)
 
     async def gather(self, identity: Identity, recursive: bool) -> Stat | None:
         """Write down what stands at that `identity`, and below it if `recursive`; gives what a look at a file showed.
@@ -59,20 +61,19 @@ class Removal:
         return await self._add(identity.key or (), identity.entry, recursive)
 
     async def _add(self, key: Entry, entry: Entry, recursive: bool) -> Stat | None:
-        found = await standing_at(self.disk, entry, content=self._fits)
+        found = await standing_at(self.disk, entry, content=self.fits)
         expected = None if found.stat is None else self.seen.expected(key, found.stat)
-        if not self._fits and expected is not None:
+        if not self.fits and expected is not None:
             found = await standing_at(self.disk, entry)
         standing, content = found.standing, found.content
         if standing is None:
             raise FileNotFoundError(errno.ENOENT, "nothing there")
-        if standing.kind is Kind.FILE and content is None:
-            self._fits = False
+        if standing.kind is not Kind.DIRECTORY and content is None:
+            self.fits = False
         if content is not None and standing.digest is not None:
-            if sum(map(len, self.contents.values())) + len(content) <= self.room:
+            if standing.digest not in self.contents:
+                self.room -= len(content)
                 self.contents[standing.digest] = content
-            elif standing.digest not in self.contents:
-                self._fits = False
             if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
                 raise changed_since(shown_at(entry))
         if standing.kind is Kind.DIRECTORY:
@@ -92,4 +93,7 @@ class Removal:
             for name, _ in names:
                 await self._add((*key, folding.fold(name)), (*entry, name), True)
         self.rows.append(row_of(self.ctx, key, entry, standing, None, self.disk.now_ns()))
+        self.fits = self.fits and self.room >= 0 and len(self.rows) <= max(1, self.most_rows)
+        if not self.fits:
+            self.contents.clear()  # all of it is kept aside
         return None if standing.kind is Kind.DIRECTORY else found.stat
