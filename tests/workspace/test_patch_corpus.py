@@ -51,7 +51,7 @@ def test_patch_gives_the_right_files_or_is_refused(case):
     call = ToolCall("id", "apply_patch", {"patch": case.patch})
     result = trio.run(runtime.run, [call], toolrt.State()).results[0]
     expected = case.before if case.after is None else case.after
-    paths = {*case.before, *(case.after or {}), "new.py", "lib/s.py", "l"}
+    paths = {*case.before, *(case.after or {}), "new.py", "b/new.py", "i/new.py", "lib/s.py", "l"}
     assert {path: content for path in paths if (content := content_of(disk, path)) is not None} == expected
     assert (result.outcome is Outcome.OK) == (case.after is not None), result.error
 

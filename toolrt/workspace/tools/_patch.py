@@ -49,6 +49,9 @@ _DIVIDER = re.compile(r"={5,9}[ \t]*$")
 _REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)[ \t]*$")
 _PLACE = re.compile(r":(?:start|end)_line:\s*\d+$|-{5,9}$")
 
+#: What git's ``diff.mnemonicPrefix`` puts before names: of a commit, the index, an object, the working tree, two files.
+_MNEMONIC = re.compile(r"[ciow12]/")
+
 #: What stands behind a name on a ``---`` or ``+++`` line, where the two differ in it alone: a word, or a time.
 _ASIDE = re.compile(
     r" +(?:\((?:original|modified|old|new|before|after|updated)\)|\d{4}-\d\d-\d\d[ T]\d\d:\d\d\S*(?: [+-]\d{4})?)$"
@@ -207,6 +210,11 @@ class _Section:
             _refuse(self.at, "the file's names, on --- and +++ lines", "none, or one of them")
         old, new = _NOTHING if self.creates else self.old, _NOTHING if self.deletes else self.new
         source, target = _ends_named(old, new, self.starred)
+        if self.named is not None and _NOTHING in (old, new) and (old in self.named or new in self.named):
+            # One name does not tell whether a/ or b/ is a prefix; the two of git's line do.
+            both = _ends_named(*self.named)
+            if both[0] == both[1]:
+                source, target = (None if name == _NOTHING else both[0] for name in (old, new))
         if source is None and target is None:
             _refuse(self.at, "a file's name", "/dev/null twice")
         if source is not None and target is not None:
@@ -244,6 +252,8 @@ def _ends_named(old: str, new: str, plain: bool = False) -> tuple[str | None, st
             old = new
         elif new.startswith("b/") and old == new[2:]:
             new = old
+        elif old != new and old[2:] == new[2:] and _MNEMONIC.match(old) and _MNEMONIC.match(new):
+            return old[2:], new[2:]
     prefixed = (old == _NOTHING or old.startswith("a/")) and (new == _NOTHING or new.startswith("b/"))
     cut = 2 if prefixed and not plain else 0
     source, target = (None if name == _NOTHING else name[cut:] for name in (old, new))
