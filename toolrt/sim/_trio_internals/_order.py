@@ -71,11 +71,11 @@ def expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, floa
 
     @wraps(real)
     def expire(deadlines: Any, now: float) -> bool:
-        seam = mine()
-        if seam is not None and seam.runner.deadlines is deadlines:
+        heap = deadlines._heap
+        if heap and heap[0][0] <= now and (seam := mine()) is not None and seam.runner.deadlines is deadlines:
             if seam.holds_deadlines:
                 return False
-            due = [entry for entry in deadlines._heap if entry[0] <= now]
+            due = [entry for entry in heap if entry[0] <= now]
             if len(due) > 1:
                 _rank_due(deadlines, due, seam.key_of)
         return bool(real(deadlines, now))

@@ -9,7 +9,7 @@ within 500 executions; the mixture misses none.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -63,16 +63,16 @@ class _Turns(Shared):
         self._n, self._seed = n, seed
         # A seed of its own for each, or two of them would draw alike.
         urw, pos, first, second, third, walk = (seed_of(seed, index) for index in range(6))
-        policies: tuple[Policy, ...] = (
-            URW(urw),
-            POS(pos),
-            PCT(1, first),
-            PCT(2, second),
-            PCT(3, third),
-            RandomWalk(walk),
-        )
-        self._strands = [_Strand(policy, number, n) for number, policy in enumerate(policies)]
-        self._strands.append(_Strand(None, len(policies), n))
+        made: list[tuple[Callable[..., Policy], tuple[int, ...]] | None] = [
+            (URW, (urw,)),
+            (POS, (pos,)),
+            (PCT, (1, first)),
+            (PCT, (2, second)),
+            (PCT, (3, third)),
+            (RandomWalk, (walk,)),
+            None,
+        ]
+        self._strands = [_Strand(policy, number, n) for number, policy in enumerate(made)]
         self.index: int = -1
         # All strands are here and in order: nothing was lent yet.
         self._whole = True
@@ -120,10 +120,17 @@ class _Turns(Shared):
 
 
 class _Strand:
-    """One sampler of the portfolio, and which executions are its."""
+    """One sampler of the portfolio, and which executions are its.
 
-    def __init__(self, policy: Policy | None, number: int, n: int) -> None:
-        self._search = None if policy is None else Random(policy, n).begin()
+    Args:
+        made: what makes its policy, when its first turn comes, and the arguments; None: its two are no draw.
+        number: its own, as in `_TURNS`.
+        n: how many executions there are in all.
+    """
+
+    def __init__(self, made: tuple[Callable[..., Policy], tuple[int, ...]] | None, number: int, n: int) -> None:
+        self._policy_made = made
+        self._search: Search | None = None
         self._turns = [turn for turn, whose in enumerate(_TURNS) if whose == number]
         self._n = n
         # How many it has run.
@@ -132,23 +139,26 @@ class _Strand:
     @property
     def index(self) -> int:
         """Its next execution's place among all."""
-        if self._search is None:
-            # The two that are no draw; no others follow.
+        if self._policy_made is None:
+            # No others follow.
             return self._made if self._made < _FIXED else self._n
         rounds, turn = divmod(self._made, len(self._turns))
         return _FIXED + rounds * len(_TURNS) + self._turns[turn]
 
     def left(self) -> int:
         """About how many executions it has yet to run."""
-        if self._search is None:
+        if self._policy_made is None:
             return _FIXED - self._made
         return (self._n - self.index) * len(self._turns) // len(_TURNS) + 1
 
     def policy(self) -> Policy | None:
         self._made += 1
-        if self._search is not None:
-            return self._search.policy()
-        return Choices() if self._made == 1 else Fifo()
+        if self._policy_made is None:
+            return Choices() if self._made == 1 else Fifo()
+        if self._search is None:
+            make, arguments = self._policy_made
+            self._search = Random(make(*arguments), self._n).begin()
+        return self._search.policy()
 
 
 def _index(strand: _Strand) -> int:
