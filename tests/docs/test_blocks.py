@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import math
 import re
 import shlex
 import shutil
@@ -159,8 +160,11 @@ def test_litmus_programs_print_what_their_page_shows(
     assert _contains(capsys.readouterr().out, played)
 
 
-def test_failure_says_what_the_page_on_the_simulator_shows(root: Path, tmp_path: Path) -> None:
-    """All of it, with the lines of the program as it stands there."""
+def test_failure_says_what_the_page_on_the_simulator_shows(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it, with the lines of the program as it stands there; its repair however long the search has taken."""
+    monkeypatch.setattr("toolrt.sim.exploring._explore.QUICK", math.inf)
     blocks = list(_blocks(root / "docs/explanation/simulator.md"))
     (at,) = (number for number, (language, _) in enumerate(blocks) if language == "text")
     path = tmp_path / "update.py"
