@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import resource
 import shutil
 from pathlib import Path
 from typing import Any
@@ -323,3 +324,72 @@ async def test_a_listing_looks_at_no_more_names_than_it_shows(tmp_path: Path, mo
     [result] = (await runtime.run([ToolCall("1", "list_dir", {})])).results
     assert result.content == "a (0 bytes)\nb (0 bytes)\n(2 more names are not shown; use glob)"
     assert looked == ["a", "b"]
+
+
+def _deep_tree(root: Path, depth: int) -> None:
+    """Directories one in the other, two files in each, and as many beside each of them."""
+    for level in range(depth):
+        for name in ("a", "b"):
+            below = root.joinpath(*["a"] * level, name)
+            below.mkdir()
+            (below / "x.py").write_text("needle\n")
+
+
+@pytest.mark.parametrize("tool", [("glob", {"pattern": "**/*.py"}), ("search", {"pattern": "needle"})])
+async def test_a_walk_opens_each_directory_from_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: tuple[str, dict[str, Any]]
+) -> None:
+    """Not from the root again; when it is over nothing is left open."""
+    _deep_tree(tmp_path, 20)
+    monkeypatch.setattr(_ripgrep, "program", lambda: None)
+    opened: list[str] = []
+    real = os.open
+
+    def counting(path: Any, *args: Any, **kwargs: Any) -> int:
+        opened.append(path)
+        return real(path, *args, **kwargs)
+
+    workspace = Workspace(tmp_path)
+    monkeypatch.setattr(os, "open", counting)
+    before = len(os.listdir("/proc/self/fd"))
+    done = await Runtime(Registry(workspace.tools())).run([ToolCall("1", *tool)])
+    monkeypatch.undo()
+    assert len(str(done.results[0].content).splitlines()) == 40
+    assert len(os.listdir("/proc/self/fd")) == before
+    # To pass through and to list; a search passes through again, and opens its file.
+    assert len(opened) <= (4 if tool[0] == "search" else 2) * 41 + 10
+
+
+async def test_a_walk_through_more_directories_than_may_be_open_finds_all(tmp_path: Path) -> None:
+    """A way that is long is opened anew for each."""
+    _deep_tree(tmp_path, 60)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    workspace = Workspace(tmp_path)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 45, hard))
+    try:
+        found = await answers(workspace)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(found[1].splitlines()) == 120
+
+
+async def test_a_directory_that_becomes_a_link_in_the_middle_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither it nor what is below: the walk goes on in the directory that it had entered."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for directory in (root / "a" / "b" / "c", outside / "b" / "c"):
+        directory.mkdir(parents=True)
+    (root / "a" / "b" / "c" / "in.py").touch()
+    (outside / "b" / "c" / "out.py").touch()
+    real = RealDisk.listing
+
+    def swapping(disk: RealDisk, entry: Any) -> Any:
+        if entry == ("a", "b"):
+            os.rename(root / "a", root / "was")
+            (root / "a").symlink_to(outside)
+        return real(disk, entry)
+
+    monkeypatch.setattr(RealDisk, "listing", swapping)
+    found = (await answers(Workspace(root)))[1]
+    assert "out.py" not in found

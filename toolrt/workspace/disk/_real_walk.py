@@ -172,6 +172,47 @@ class RealRoot:
                 raise Unsynced(error.errno or 0) from None
 
 
+#: Ways of more directories are not kept: a process may open so many files and no more.
+_KEPT_DEEPEST = 32
+
+
+@attrs.frozen
+class WalkedRoot(RealRoot):
+    """The same for one thread that goes through a tree: the directories on the way to the last entry stay open.
+
+    One that is renamed meanwhile is gone through as the one that was entered.
+    """
+
+    _names: list[str] = attrs.field(factory=list, init=False, eq=False)
+    #: The root, and what each of the names leads to.
+    _open: list[int] = attrs.field(factory=list, init=False, eq=False)
+
+    def way(self, entry: Entry) -> int:
+        if len(entry) > _KEPT_DEEPEST or not is_plain(entry):
+            return super().way(entry)
+        same = 0
+        for name, kept in zip(entry, self._names, strict=False):
+            if name != kept:
+                break
+            same += 1
+        self.let_go(same)
+        try:
+            if not self._open:
+                self._open.append(os.open(self.path, _PASSED))
+            for name in entry[same:]:
+                self._open.append(open_below(name, self._open[-1]))
+                self._names.append(name)
+            return os.dup(self._open[-1])
+        except OSError as error:
+            raise shown(error, entry[: len(self._open)]) from None
+
+    def let_go(self, depth: int = -1) -> None:
+        """Close what is open below so many names; -1: all."""
+        while len(self._open) > depth + 1:
+            os.close(self._open.pop())
+        del self._names[max(depth, 0) :]
+
+
 def sync_directory(above: int, below: str = ".") -> None:
     """The names in the open directory, or in the one `below` it, are on the disk."""
     with opened(os.open(below, LISTED, dir_fd=above)) as descriptor:

@@ -28,9 +28,12 @@ from toolrt.workspace.rules._withholding import Withholding
 #: What says whether a name is looked for; None: each is.
 NameTest = Callable[[str], object] | None
 
-#: What is still to be handed out: the names that lead to a directory, one name in it or several that are no
-#: directories, what was listed there, and what is left out there.
-_Pending = tuple[Entry, str | list[str], Listing, Ignored | None]
+#: How far each of several patterns has come.
+_States = tuple[GlobState, ...]
+
+#: What is still to be handed out: the names that lead to a directory, one name of a directory in it or several that
+#: are none; what was listed there, what is left out there, and how far patterns have come after that one name.
+_Pending = tuple[Entry, str | list[str], Listing, Ignored | None, _States]
 
 #: What every walk leaves out.
 _GIT = frozenset((".git",))
@@ -59,9 +62,8 @@ class PathsSought:
     """Patterns for the paths that are looked for; a path matches if one of them does."""
 
     _globs: tuple[Glob, ...]
-    #: How far each has come after the names of a directory, and what matches a name there (None: each name does).
-    _come: dict[Entry, tuple[GlobState, ...]] = attrs.field(factory=dict, init=False, eq=False)
-    _matchers: dict[tuple[GlobState, ...], NameTest] = attrs.field(factory=dict, init=False, eq=False)
+    #: What matches a name in a directory after which the patterns have come so far (None: each name does).
+    _matchers: dict[_States, NameTest] = attrs.field(factory=dict, init=False, eq=False)
 
     @classmethod
     def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> PathsSought:
@@ -93,23 +95,22 @@ class PathsSought:
                 why = str(refusal)
         raise FileProblem(name, "a pattern for paths below path, such as **/*.py", why, "Give path for the directory.")
 
-    def match(self, names: Entry) -> bool:
-        """Whether one of them matches."""
-        matches = self.matcher(names[:-1])
-        return matches is None or bool(matches(names[-1]))
+    @property
+    def start(self) -> _States:
+        """How far the patterns have come where the walk begins."""
+        return tuple(glob.start for glob in self._globs)
 
-    def may_match_below(self, names: Entry) -> bool:
-        """Whether something below the directory of these names may match."""
-        return any(self._states(names))
+    def after(self, states: _States, name: str) -> _States:
+        """How far they have come in the directory `name` there; if none has, nothing below it matches."""
+        return tuple([glob.step(state, name) for glob, state in zip(self._globs, states, strict=True)])
 
-    def matcher(self, above: Entry) -> NameTest:
-        """What says whether a name in the directory of these names matches; None: each does."""
-        states = self._states(above)
+    def matcher(self, states: _States) -> NameTest:
+        """What says whether a name matches in a directory after which they have come so far; None: each does."""
         if states not in self._matchers:
             self._matchers[states] = self._matcher(states)
         return self._matchers[states]
 
-    def _matcher(self, states: tuple[GlobState, ...]) -> NameTest:
+    def _matcher(self, states: _States) -> NameTest:
         expressions: list[str] = []
         for glob, state in zip(self._globs, states, strict=True):
             last = glob.last_names(state)
@@ -119,18 +120,6 @@ class PathsSought:
         if not expressions:
             return lambda name: False
         return re.compile("|".join(expressions), re.DOTALL).match
-
-    def _states(self, names: Entry) -> tuple[GlobState, ...]:
-        """How far each pattern has come after these names; the directory above is asked for before what is in it."""
-        known = self._come.get(names)
-        if known is None:
-            above = self._states(names[:-1]) if names else ()
-            known = self._come[names] = (
-                tuple(glob.step(state, names[-1]) for glob, state in zip(self._globs, above, strict=True))
-                if names
-                else tuple(glob.start for glob in self._globs)
-            )
-        return known
 
 
 class Walk:
@@ -189,11 +178,11 @@ class Walk:
         Checkpoint: when a directory is entered, and among many names.
         """
         found: list[Entry] = []
-        await self._enter((), self._ignored)
+        await self._enter((), self._ignored, self._sought.start)
         while self._pending and not self.cut_short:
-            above, some, listed, ignored = self._pending.pop()
+            above, some, listed, ignored, states = self._pending.pop()
             if isinstance(some, str):
-                await self._descend((*above, some), ignored)
+                await self._descend((*above, some), ignored, states)
             else:
                 stats = listed.stats
                 if stats:
@@ -202,19 +191,19 @@ class Walk:
                 found += [(*above, name) for name in some if name not in passed]
         return found
 
-    async def _descend(self, names: Entry, ignored: Ignored | None) -> None:
+    async def _descend(self, names: Entry, ignored: Ignored | None, states: _States) -> None:
         """Enter a directory below the first one."""
         if len(self._base) + len(names) >= DEEPEST:
             self.too_deep += 1
             return
         try:
-            await self._enter(names, None if ignored is None else ignored.enter(names[-1]))
+            await self._enter(names, None if ignored is None else ignored.enter(names[-1]), states)
         except PermissionError:
             self.unreadable += 1
         except OSError:
             pass  # it is no directory any more
 
-    async def _enter(self, names: Entry, ignored: Ignored | None) -> None:
+    async def _enter(self, names: Entry, ignored: Ignored | None, states: _States) -> None:
         entry = (*self._base, *names)
         if self._looks:
             listed = Listing.of(await self._disk.names(entry))
@@ -225,33 +214,28 @@ class Walk:
             self.unread_rules = max(self.unread_rules, ignored.unread)
         self._visited += len(listed)
         listed = _not_left_out(listed, ignored)
-        kept = self._looked_for(names, listed)
+        kept = _looked_for(self._sought.matcher(states), listed)
         if self._withholding is not None:
-            kept = await self._allowed(names, kept, listed, self._withholding)
-        self._push(names, kept, listed, ignored)
+            kept = await self._allowed(names, kept, listed, self._withholding, states)
+        self._push(names, kept, listed, ignored, states)
         self.cut_short = self._visited > VISITED_MOST
 
-    def _looked_for(self, names: Entry, listed: Listing) -> list[str]:
-        """The directories among the names in a directory, and what matches of the rest."""
-        matches = self._sought.matcher(names)
-        found = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
-        return sorted([*found, *listed.directories]) if listed.directories else found
-
-    async def _allowed(self, names: Entry, kept: list[str], listed: Listing, withholding: Withholding) -> list[str]:
+    async def _allowed(
+        self, names: Entry, kept: list[str], listed: Listing, withholding: Withholding, states: _States
+    ) -> list[str]:
         """Those of the names in a directory that the call may touch; the others are counted."""
         allowed: list[str] = []
-        sought = self._sought
         for number, name in enumerate(kept, 1):
             if number % _NAMES_AT_ONCE == 0 and trio.lowlevel.in_trio_task():
                 await trio.lowlevel.checkpoint()
-            if withholding.why((*self._base, *names, name), listed.stats[name]) is None:
+            stat = listed.stats[name]
+            if withholding.why((*self._base, *names, name), stat) is None:
                 allowed.append(name)
             else:
-                counts = sought.may_match_below if listed.stats[name].kind is Kind.DIRECTORY else sought.match
-                self.withheld += counts((*names, name))
+                self.withheld += stat.kind is not Kind.DIRECTORY or any(self._sought.after(states, name))
         return allowed
 
-    def _push(self, names: Entry, kept: list[str], listed: Listing, ignored: Ignored | None) -> None:
+    def _push(self, names: Entry, kept: list[str], listed: Listing, ignored: Ignored | None, states: _States) -> None:
         """These names in a directory come next: directories alone, and what is between two of them together."""
         begin = len(self._pending)
         directories = frozenset(listed.directories)
@@ -259,11 +243,17 @@ class Walk:
         for name in kept if directories else ():
             if name not in directories:
                 run.append(name)
-            elif self._sought.may_match_below((*names, name)):
-                self._pending += [(names, run, listed, None), (names, name, listed, ignored)]
+            elif any(below := self._sought.after(states, name)):
+                self._pending += [(names, run, listed, None, ()), (names, name, listed, ignored, below)]
                 run = []
-        self._pending.append((names, run if directories else kept, listed, None))
+        self._pending.append((names, run if directories else kept, listed, None, ()))
         self._pending[begin:] = reversed(self._pending[begin:])
+
+
+def _looked_for(matches: NameTest, listed: Listing) -> list[str]:
+    """The directories among the names in a directory, and what `matches` of the rest."""
+    found = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
+    return sorted([*found, *listed.directories]) if listed.directories else found
 
 
 def _in_parts(names: Sequence[str]) -> Iterator[Sequence[str]]:

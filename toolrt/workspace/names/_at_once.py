@@ -10,8 +10,8 @@ Theory.  A worker thread for each directory takes 20 to 50 times as long as the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar, cast
 
 import trio
 
@@ -20,6 +20,7 @@ from toolrt.errors import InternalError
 from toolrt.workspace.disk._disk import Disk, Entry, Stat, is_own
 from toolrt.workspace.disk._listings import Listing
 from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.disk._real_walk import WalkedRoot
 from toolrt.workspace.names._mounts import MountedDisk, located, real_disks
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ async def at_once(disk: Disk, work: Callable[[Disk], Coroutine[Any, Any, T]]) ->
     if not goes_at_once(disk):
         return await work(disk)
     view = disk.over(AtOnce) if isinstance(disk, MountedDisk) else AtOnce(disk)
-    return await trio.to_thread.run_sync(lambda: _result(work(view)), abandon_on_cancel=False)
+    return await trio.to_thread.run_sync(_result, work(view), real_disks(view), abandon_on_cancel=False)
 
 
 async def listing(disk: Disk, entry: Entry) -> Listing:
@@ -85,6 +86,7 @@ class AtOnce(RealDisk):
     def __init__(self, disk: Disk) -> None:
         vars(self).update(vars(disk))
         self._of = disk
+        self._root = self.kept_way = WalkedRoot(self._root.path, self._root.sync, self._root.seal)
 
     def now_ns(self) -> int:
         """What the disk's own clock says, which may be that of a class below `RealDisk`."""
@@ -99,12 +101,15 @@ async def _done(work: Callable[[], T]) -> T:  # noqa: ASYNC124  it is awaited in
     return work()
 
 
-def _result(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives that waits for nothing."""
+def _result(work: Coroutine[Any, Any, T], disks: Sequence[Disk]) -> T:
+    """What a coroutine gives that waits for nothing; the ways that these disks kept for it are closed."""
     try:
         work.send(None)
+        work.close()
     except StopIteration as end:
         given: T = end.value
         return given
-    work.close()
+    finally:
+        for disk in disks:
+            cast(AtOnce, disk).kept_way.let_go()
     raise InternalError("work at once had to wait")

@@ -31,6 +31,9 @@ _QUOTED = re.compile(r'(?:(?<=/)|^)"((?:[^"\\]|\\(?:[0-3][0-7]{2}|["\\abfnrtv]))
 #: What an answer has behind a path: a line's number.
 _LIKE_A_LINE = re.compile(r":\d+:? ")
 
+#: A path of printable characters is shown as it is if it has none of these, and begins with none of those.
+_MAY_DECEIVE, _DECEIVES_FIRST = re.compile('[":]').search, ("(", "~")
+
 
 def shown_path(path: str) -> str:
     """A relative `path` as answers, errors and screens show it: one line that UTF-8 can encode; see `meant_path`."""
@@ -40,6 +43,8 @@ def shown_path(path: str) -> str:
 def shown_at(entry: Sequence[str]) -> str:
     """As `shown_path`, for the names that lead to a file; none are the workspace's root."""
     path = "/".join(entry)
+    if path.isprintable() and path and not path.startswith(_DECEIVES_FIRST) and _MAY_DECEIVE(path) is None:
+        return path
     parts = [shown_part(name) for name in entry]
     if path.startswith("(") and path.endswith(")"):
         parts[0] = _quoted(entry[0])
