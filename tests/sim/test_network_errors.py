@@ -47,6 +47,10 @@ class Sockets:
         """Give a Unix socket."""
         return self.keep(tsocket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
 
+    def datagrams_unix(self) -> Any:
+        """Give a Unix socket of datagrams."""
+        return self.keep(tsocket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+
     def path(self) -> str:
         """Give a path where there is nothing."""
         if self._directory is None:
@@ -421,6 +425,35 @@ async def _unix_pair(sockets: Sockets) -> list[Any]:
     ]
 
 
+async def _unix_datagrams(sockets: Sockets) -> list[Any]:
+    """What nobody has read fills the buffer of who sent it, whoever it was sent to; a reader that closes frees it."""
+    sender = sockets.datagrams_unix()
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
+    results: list[Any] = []
+
+    async def send(path: str) -> None:
+        results.append(await seen(sender.sendto, b"last", path))
+
+    for reads in (True, False):
+        path, reader = sockets.path() + str(reads), sockets.datagrams_unix()
+        await reader.bind(path)
+        sent = 0
+        with trio.move_on_after(0.1) as waits:
+            while True:
+                await sender.sendto(b"x" * 500, path)
+                sent += 1
+        results += [sent > 1, waits.cancelled_caught]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send, path)
+            await trio.sleep(0.01)
+            for _ in range(sent if reads else 0):
+                await reader.recv(1000)
+            if reads:
+                results.append(await reader.recv(1000))
+            reader.close()
+    return results
+
+
 async def _unix_stream(sockets: Sockets) -> list[Any]:
     path, listener = sockets.path(), sockets.unix()
     failure = await seen(trio.open_unix_socket, path)
@@ -457,9 +490,10 @@ async def _streams(sockets: Sockets) -> list[Any]:
 
 
 async def _names(sockets: Sockets) -> list[Any]:
+    local = await tsocket.getaddrinfo("localhost", "http", socket.AF_INET, socket.SOCK_STREAM)
     return [
+        list(dict.fromkeys(local)),  # twice where /etc/hosts names ::1 so, too
         await seen(tsocket.getaddrinfo, "127.0.0.1", 80, 0, socket.SOCK_STREAM),
-        await seen(tsocket.getaddrinfo, "localhost", "http", socket.AF_INET, socket.SOCK_STREAM),
         await seen(tsocket.getaddrinfo, "there-is-none.invalid", 80),
         await seen(tsocket.getaddrinfo, "127.0.0.1", "no such service"),
         await seen(tsocket.getnameinfo, ("127.0.0.1", 80), socket.NI_NUMERICHOST | socket.NI_NUMERICSERV),
@@ -534,8 +568,8 @@ async def _shut_listener(sockets: Sockets) -> list[Any]:
 SCRIPTS: list[Script] = [
     _unconnected, _closed, _refused, _in_use, _reuse, _wrong_connects, _bytes, _empty_reads, _half_close,
     _stops_reading, _closed_by_peer, _reset_by_unread, _reset_by_linger, _reset_of_an_accepted, _closed_meanwhile,
-    _full, _backlog, _udp, _udp_connected, _unix, _unix_pair, _unix_stream, _streams, _names, _dual, _options, _copies,
-    _shut_listener,
+    _full, _backlog, _udp, _udp_connected, _unix, _unix_pair, _unix_datagrams, _unix_stream, _streams, _names, _dual,
+    _options, _copies, _shut_listener,
 ]  # fmt: skip
 
 

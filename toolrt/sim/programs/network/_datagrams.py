@@ -1,7 +1,8 @@
 """Datagrams: UDP, and Unix sockets of that type.
 
 Rules.  A datagram arrives whole or not at all.  One for which no socket waits, or for which there is no room, is lost;
-a connected socket hears that there is none, with its next operation.
+a connected socket hears that there is none, with its next operation.  One of a Unix socket is never lost: its sender
+waits while too much of what it sent is unread, or while there is no room where it is connected.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ class Datagrams(Endpoint):
     def __init__(self, net: NetworkParts, host: Host, family: int, kind: int, proto: int, name: Resource) -> None:
         super().__init__(net, host, family, kind, proto, name)
         self._is_unix = family == socket.AF_UNIX
-        self._arrived: deque[tuple[bytes, Address]] = deque()
+        #: What arrived, from where, and the Unix socket that sent it.
+        self._arrived: deque[tuple[bytes, Address, Datagrams | None]] = deque()
         self._unread = 0
+        #: How many bytes that it sent no Unix socket has read.
+        self._sent = 0
         self._shut_read = self._shut_write = False
         # What waits for the rest of its datagram.
         self._begun = b""
@@ -38,10 +42,18 @@ class Datagrams(Endpoint):
     def _queue(self) -> Resource:
         return (*self.name, "queue")
 
+    @property
+    def _is_full(self) -> bool:
+        """Say whether as much as its buffer holds of what it sent to Unix sockets is unread."""
+        touch((*self.name, "sent"), False)
+        return self._sent >= (self.option(socket.SOL_SOCKET, socket.SO_SNDBUF) or self.net.buffer)
+
     def is_ready(self, what: str) -> bool:
         touch(self.name, False)
         if what == "w":
             target = self._unix_target() if self._is_unix else None
+            if self._is_full:
+                return False
             if target is not None:
                 touch(target._queue, False)
                 return target._unread < self.net.buffer
@@ -86,11 +98,12 @@ class Datagrams(Endpoint):
             if self._shut_read:
                 return b"", 0, None
             raise would_block()
-        data, address = self._arrived[0]
+        data, address, sender = self._arrived[0]
         if not flags & socket.MSG_PEEK:
             self._arrived.popleft()
             was_full = self._unread >= self.net.buffer
             self._unread -= len(data)
+            was_full = _read(sender, len(data)) or was_full
             if was_full:
                 self.net.wake_writers()
         return data[:most], socket.MSG_TRUNC if len(data) > most else 0, address
@@ -133,7 +146,7 @@ class Datagrams(Endpoint):
         target = self.net.addresses.receiver(host, self, to, source)
         if isinstance(target, Datagrams):
             if target.remote is None or target.remote[:2] == source[:2]:
-                target._take(data, source)
+                target._take(data, source, None)
         elif self.remote is not None and self.sockets:
             self.net.links.send(host, self.host, self.name, self._hear)
 
@@ -143,11 +156,11 @@ class Datagrams(Endpoint):
         self.error = errno.ECONNREFUSED
         self.wake("r", "w")
 
-    def _take(self, data: bytes, source: Address) -> bool:
+    def _take(self, data: bytes, source: Address, sender: Datagrams | None) -> bool:
         touch(self._queue, True)
         if self._unread >= self.net.buffer:
             return False
-        self._arrived.append((data, source))
+        self._arrived.append((data, source, sender))
         self._unread += len(data)
         self.wake("r")
         return True
@@ -160,8 +173,10 @@ class Datagrams(Endpoint):
             raise failed(errno.ECONNREFUSED)
         if not target.sockets:
             raise failed(errno.ECONNREFUSED)
-        if not target._take(data, self.local):
+        if self._is_full or not target._take(data, self.local, self):
             raise would_block()
+        touch((*self.name, "sent"), True)
+        self._sent += len(data)
         return len(data)
 
     def _raise_error(self) -> None:
@@ -173,4 +188,17 @@ class Datagrams(Endpoint):
         super().closed()
         touch(self._queue, True)
         if self._is_unix:
+            for data, _, sender in self._arrived:
+                _read(sender, len(data))
+            self._arrived.clear()
             self.net.wake_writers()
+
+
+def _read(sender: Datagrams | None, size: int) -> bool:
+    """Note that so many bytes that `sender` sent are not unread any more; say whether it had to wait until now."""
+    if sender is None:
+        return False
+    was_full = sender._is_full
+    touch((*sender.name, "sent"), True)
+    sender._sent -= size
+    return was_full
