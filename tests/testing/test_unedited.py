@@ -91,6 +91,8 @@ def test_unedited_suite_is_explored_and_counted(inner: Inner) -> None:
     code, output = inner(None, again[1], "--explore", "--explore-replay", again[2])
     assert code == 1
     assert table(output)["executions"] == 0, "what is replayed is not explored"
+    _, output = inner(None, again[1], "--explore", "--explore-replay", "main main.0*99")
+    assert re.search(r"^     1  the schedule given by --explore-replay is none of this test$", output, re.M), output
 
 
 def test_unedited_failure_of_what_executions_leave_behind_is_undecided(inner: Inner) -> None:
@@ -582,3 +584,23 @@ def test_unedited_garbage_of_executions_is_no_failure(inner: Inner) -> None:
     """A plain run of the test never meets it, unless the collector comes by chance: it stands in a circle."""
     output = ended(inner(_LEAVES_GARBAGE, "--explore=20", "-W", "error"), 0, "2 passed")
     assert table(output)["explored"] == 1, output
+
+
+def test_unedited_failure_beside_a_real_process_is_replayed(inner: Inner) -> None:
+    """The schedule is tried with what was left real when it was found; no pipes are left real besides."""
+    text = """
+import sys
+
+import trio
+
+async def test_process_fails(plain=None):
+    done = await trio.run_process([sys.executable, "-c", "print(1)"], capture_stdout=True)
+    assert done.stdout == b"2\\n"
+"""
+    code, output = inner(text, "--explore=3")
+    assert code == 1
+    again = re.search(r"pytest (\S+) --explore --explore-replay '?([^'\n]*)'?", output)
+    assert again, output
+    code, output = inner(None, again[1], "--explore", "--explore-replay", again[2])
+    assert code == 1
+    assert "assert b'1\\n' == b'2\\n'" in output

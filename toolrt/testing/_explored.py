@@ -35,6 +35,7 @@ from toolrt.testing._on_plain_trio import NOT_ON_PLAIN_TRIO
 from toolrt.testing._pages import kept
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
+from toolrt.testing._trial import refuse_unsimulated
 
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
@@ -51,9 +52,9 @@ class Wrong(AssertionError):
 class NotShown(AssertionError):
     """No execution failed, or none by its order, and nothing was shown."""
 
-    def __init__(self, text: str, why: str = "") -> None:
+    def __init__(self, text: str, why: str) -> None:
         super().__init__(text)
-        #: The cause alone; "" where there is none to count.
+        #: The cause alone.
         self.why = why
 
 
@@ -220,7 +221,11 @@ def _explore(
         if report is None:
             if example is not None:
                 return None
-            raise NotShown(f"the schedule given by --explore-replay is none of this test:\n    {schedule}")
+            # It may be of an execution with something left real, which is left so once it is refused.
+            for failure in sim.explore(program, sim.Random(sim.Fifo(), 1), **plan.how).failures:
+                refuse_unsimulated(failure.error)
+            why = "the schedule given by --explore-replay is none of this test"
+            raise NotShown(f"{why}:\n    {schedule}", why)
         saved.fits(schedule)
         if report.failures:
             _fail(program, plan, report, saved, again, example)

@@ -409,7 +409,7 @@ class _Explored:
             (_FILES, "processes" in real and _FILES not in real),
             (_CLOCKS, found.why == NOT_ON_PLAIN_TRIO),
         ):
-            if not is_worth_it:
+            if not is_worth_it or self._plan.replay is not None:  # a schedule is of what was real when it was made
                 continue
             self._leave_real(kind_left)
             try:
