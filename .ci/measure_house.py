@@ -13,6 +13,7 @@ the package count. Each program is measured the third time that it runs, so that
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,11 +36,18 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@functools.cache
+def _nodes(path: Path) -> list[ast.AST]:
+    """Give the definitions of classes and the imports in a file; the parse takes longest."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.Import | ast.ImportFrom)]
+
+
 def classes() -> dict[str, list[str]]:
     """Give the places of every class, by its name; classes inside functions and classes count too."""
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     return found
@@ -52,7 +60,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def _imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -44,6 +44,7 @@ def test_every_figure_is_filled_and_its_program_exists(artifact: ModuleType) -> 
                 assert (ROOT / word).is_file(), (one.name, word)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["wild"])
 def test_figure_is_made_again(artifact: ModuleType, capsys: pytest.CaptureFixture[str], name: str) -> None:

@@ -80,6 +80,7 @@ def test_every_call_of_a_cancelled_batch_is_answered() -> None:
         assert [(mix.cancel_outside, mix.cancel_call) for mix in alarmed] == [(False, None)]
 
 
+@pytest.mark.seldom
 def test_laws_hold_in_every_trace_of_one_call() -> None:
     """Ten batches of one call each."""
     found = exhaust(all_batches(1))

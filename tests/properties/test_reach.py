@@ -81,6 +81,7 @@ def test_rows_that_are_named_are_rows() -> None:
     assert not rare & unreached
 
 
+@pytest.mark.seldom
 def test_few_examples_reach_a_third_of_the_rows() -> None:
     """What the quickest profile draws goes through a third of the tables."""
     assert len(watched(60).rows) >= len(EVERY) // 3

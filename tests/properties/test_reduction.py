@@ -57,6 +57,7 @@ def _files(count: int, files: int):
     return program
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(("count", "files"), SIZES)
 def test_file_tools_leave_one_trace(count: int, files: int) -> None:
     """Real file tools on the twin: one trace, and every step says what it touches, so nobody has to vouch."""

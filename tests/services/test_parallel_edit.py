@@ -293,6 +293,7 @@ def _program(calls: list[ToolCall], limit: int | None, kept: list[Any]) -> Any:
     return program
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("limit", [1, 2, None])
 def test_every_schedule_leaves_the_same(limit: int | None) -> None:
     """Files and answers do not depend on the schedule, and all laws hold inside and outside."""

@@ -172,6 +172,7 @@ for line in sys.stdin.read().splitlines():
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_replays_are_the_same_in_another_process() -> None:

@@ -381,6 +381,7 @@ async def _script_with_tasks() -> int:
         return len(chunks) if process.poll() is None else -1
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("order", _ORDERS)
 @pytest.mark.parametrize("program", [_signalled, _script_with_tasks])
 def test_reduction_leaves_no_outcome_out(program, order: str) -> None:

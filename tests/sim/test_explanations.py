@@ -456,6 +456,7 @@ def test_task_has_the_name_that_the_program_gave_it() -> None:
     assert {row[1] for row in _rows(text)} | {row[2] for row in _rows(text)} >= {"main.0 worker 1"}
 
 
+@pytest.mark.seldom
 def test_error_that_comes_from_reading_too_early_is_told_as_that() -> None:
     """A group of one error is that error, and the line that raised it is a step."""
 

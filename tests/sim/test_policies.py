@@ -183,6 +183,7 @@ def test_pct_of_a_single_run_changes_as_often_as_its_depth_allows(programs) -> N
         assert max(execution.schedule.switches for execution in executions) == depth - 1
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(("step_limit", "latest"), [(8, 4), (300, 150)])
 def test_pct_of_a_single_run_knows_no_length(step_limit: int, latest: int) -> None:
     """A change comes early or late alike, up to the step limit, because nobody knows how long the program is."""

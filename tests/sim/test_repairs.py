@@ -147,6 +147,7 @@ def test_repair_of_the_right_kind_comes_first(name: str, kind: type) -> None:
     assert again.verdict is sim.PASS
 
 
+@pytest.mark.seldom
 def test_world_that_hangs_is_no_repair_whatever_the_check_looks_at() -> None:
     """A check need not cope with worlds that have no value."""
     hung: list[object] = []
@@ -211,6 +212,7 @@ async def used_before_it_is_there() -> None:
         nursery.start_soon(use)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("program", "first", "second", "done"),
     [

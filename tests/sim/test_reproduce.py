@@ -139,6 +139,7 @@ def test_class_is_written_without_the_name_of_its_module(tmp_path: Path) -> None
     assert "AssertionError: __main__" in _run(made, tmp_path).stderr
 
 
+@pytest.mark.seldom
 def test_module_that_is_found_here_is_found_by_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A project that is not installed stands on the path alone."""
     (tmp_path / "its_shop.py").write_text("class Full(Exception):\n    pass\n")

@@ -65,6 +65,7 @@ async def nests_as_it_ends() -> None:
 _WITHOUT_END = [starts_two, nests, starts_two_as_it_ends, nests_as_it_ends]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("program", _WITHOUT_END)
 def test_step_limit_ends_all_tasks_and_names_the_line_that_starts_them(program: Program) -> None:
     """The error counts the tasks in its text, and names a hundred; nothing is left for the next execution."""

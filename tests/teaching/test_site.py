@@ -50,6 +50,7 @@ def test_site_has_a_page_for_each_program_and_an_index(written: GallerySite) -> 
     assert written.size == sum(path.stat().st_size for path in written.directory.iterdir())
 
 
+@pytest.mark.seldom
 def test_pages_with_a_part_of_the_schedules_say_so(written: GallerySite) -> None:
     """A program with more schedules than asked for is there in part; one of few classes has them all the same."""
     assert written.in_part == ("lost_update_3x2", "needle_5x3")

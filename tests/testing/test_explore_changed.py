@@ -81,6 +81,7 @@ def test_changed_asks_for_the_executions_that_are_missing(inner: Inner, suite: P
     assert explored(inner, suite, "--explore-changed", "--explore=6")["test_two_tasks"] == ("unchanged", 0)
 
 
+@pytest.mark.seldom
 def test_changed_failure_is_tried_again(inner: Inner, suite: Path) -> None:
     """A test that failed is not taken for explored."""
     (suite / "deeper.py").write_text("SECONDS = None\n")

@@ -34,6 +34,7 @@ async def test_does_not_end():
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_test_that_never_ends_in_c_is_named(tmp_path: Path) -> None:
     """The report says which test it was, at which line, and what came of those before it; it is not a success."""

@@ -378,6 +378,7 @@ async def test_process():
     assert "cannot start a subprocess" in output, output
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_unedited_fixture_of_pytest_ends_with_a_cancelled_test(inner: Inner) -> None:
     """An execution that is stopped cancels the test; the next one has the fixture for itself."""

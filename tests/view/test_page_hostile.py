@@ -45,6 +45,7 @@ def _hostile() -> Trace:
     return Trace(events, (), {"ended": _HOSTILE[0], "__proto__": "x"})
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_hostile_content_is_text(opened: Open) -> None:
     """What a tool wrote is shown and never run: no dialog, no request, no script, no element of its own."""

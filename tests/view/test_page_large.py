@@ -63,6 +63,7 @@ _ONE_KEY = """
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("key", ["1", "2", "3"])
 def test_work_for_a_key_does_not_grow_with_the_trace(opened: Open, key: str) -> None:
     """A key in ten thousand events makes no more elements, and hardly changes more, than one in a thousand."""

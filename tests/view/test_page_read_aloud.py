@@ -11,6 +11,7 @@ from tests.view.conftest import Open
 from toolrt import view
 
 
+@pytest.mark.seldom
 def test_everything_has_a_name(opened: Open) -> None:
     """In the tree that a screen reader walks, whatever can be used or pointed at has a name."""
     for shown in (view.show(traces.recorded("batch")), view.show(traces.recorded("lost"), traces.recorded("kept"))):

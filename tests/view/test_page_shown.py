@@ -49,6 +49,7 @@ def _touching(trace: Trace, name: str | None = None) -> list[int]:
 # The address
 
 
+@pytest.mark.seldom
 def test_address_names_the_step(opened: Open) -> None:
     """Stepping changes the address, which opens the page at that step; any other address changes nothing."""
     tab = opened(view.show(_trace()))

@@ -76,6 +76,7 @@ def _rows(tab: Any) -> list[list[dict[str, Any]]]:
     return tab.evaluate(_SEEN)  # type: ignore[no-any-return]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("width", [1280, 390])
 def test_times_on_the_page_are_those_of_explain(opened: Open, width: int) -> None:
     """The time that a reader sees beside each step is the one that `explain()` prints for it."""

@@ -39,6 +39,7 @@ def test_player_breaks_the_lost_update(opened: Open) -> None:
     ]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", ["lost_update_2x1", "two_locks"])
 def test_page_leads_to_every_schedule_and_no_other(opened: Open, name: str) -> None:
     """Whatever is chosen, in every order, ends as the game in Python does; then no class is unseen."""

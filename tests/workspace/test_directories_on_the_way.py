@@ -95,6 +95,7 @@ def require_serial(calls: tuple[Call, ...], lanes: str, fault: Fault | None = No
     assert {str(outcome) for outcome in report.outcomes} == {serial}, calls
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("lanes", ["by_claims", "parallel"])
 def test_a_read_beside_a_write_that_makes_a_directory_of_its_name(lanes: str) -> None:
     """The pair itself, both ways round, also where the write fails and takes the directory back."""

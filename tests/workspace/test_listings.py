@@ -143,6 +143,7 @@ def test_a_directory_that_rests_is_listed_once(tmp_path: Path) -> None:
     assert disk.listing(()) is not first
 
 
+@pytest.mark.seldom
 def test_a_large_directory_is_sorted(tmp_path: Path) -> None:
     """In parts, and then together."""
     names = [f"{number * 7919 % 10_007:05}" for number in range(9_000)]

@@ -143,6 +143,7 @@ def test_start_reads_one_block_of_a_true_name_with_another_content(root: Path) -
     assert bytes_read(lambda: RealDisk(root).recover()) < 1_000_000
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @linux_only
 def test_thousands_of_planted_names_cost_little_and_are_counted(root: Path) -> None:
