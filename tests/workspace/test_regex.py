@@ -160,7 +160,17 @@ def test_factor_is_the_rarest_text_that_every_match_has(pattern, literal):
     """What a search may look for first."""
     factor = Expression(pattern).factor
     assert factor is not None
-    assert factor.literal == literal
+    assert factor.literals == (literal,) if literal else len(factor.literals) != 1
+
+
+def test_texts_of_which_one_is_in_every_match_are_told():
+    """None where one of them is no text."""
+    factor = Expression("xylophone|zither|viola").factor
+    assert factor is not None
+    assert factor.literals == ("xylophone", "zither", "viola")
+    other = Expression("xylo|viola", ignore_case=True).factor
+    assert other is not None
+    assert other.literals == ()
 
 
 @pytest.mark.parametrize("pattern", ["^$", "a*", "a|", "\\b", "(?:x?|y)z*"])

@@ -523,7 +523,7 @@ async def test_ripgrep_is_asked_about_large_trees_only(tree, call, monkeypatch):
     asked = []
 
     async def note(directory, factor, **options):
-        asked.append(factor.literal)
+        asked.append(factor.literals)
 
     monkeypatch.setattr(_finding, "candidates", note)
     monkeypatch.setattr(_ripgrep, "program", lambda: "rg")
@@ -531,7 +531,7 @@ async def test_ripgrep_is_asked_about_large_trees_only(tree, call, monkeypatch):
     for name in "abcd":
         tree.put(name, "needle")
         await call(tree, "search", pattern="nee(dle)+")
-    assert asked == (["needle"] if isinstance(tree.disk, RealDisk) else [])
+    assert asked == ([("needle",)] if isinstance(tree.disk, RealDisk) else [])
 
 
 @pytest.mark.parametrize("name", ["glob", "search"])

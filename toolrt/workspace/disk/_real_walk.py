@@ -327,10 +327,14 @@ def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
 _ENDED_BY_A_WRITE = frozenset(("security.capability", "security.ima", "security.evm"))
 
 
-def read_all(descriptor: int, most: int, expected: int = 1 << 20) -> bytes:
-    """What can be read from here on, at most `most` bytes; `expected` bytes need no more room than they have."""
+def read_all(descriptor: int, most: int, size: int = 0) -> bytes:
+    """What can be read from here on, at most `most` bytes: `size` if that is no 0 and nothing has been added."""
     blocks: list[bytes] = []
-    while most > 0 and (block := os.read(descriptor, min(most, max(expected + 1, 1 << 16), 1 << 20))):
+    left = size
+    while most > 0 and (block := os.read(descriptor, min(most, max((size or 1 << 20) + 1, 1 << 16), 1 << 20))):
         blocks.append(block)
         most -= len(block)
+        left -= len(block)
+        if not left:
+            break
     return b"".join(blocks)

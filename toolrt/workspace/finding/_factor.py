@@ -87,11 +87,11 @@ class Factor:
         return least - math.log2(len(self.sequences))
 
     @property
-    def literal(self) -> str:
-        """The text that it is, if it is one; else ""."""
-        if len(self.sequences) > 1 or any(one.beyond or len(one.known) != 1 for one in self.sequences[0]):
-            return ""
-        return "".join(one.known for one in self.sequences[0])
+    def literals(self) -> tuple[str, ...]:
+        """The texts of which it is one; none if it is not texts alone."""
+        if any(one.beyond or len(one.known) != 1 for sequence in self.sequences for one in sequence):
+            return ()
+        return tuple("".join(one.known for one in sequence) for sequence in self.sequences)
 
     @property
     def lower_literal(self) -> str:
@@ -148,4 +148,4 @@ class FactorOfSequence:
 
 def _rank(factor: Factor) -> float:
     """How good a factor is; a text is found much faster than anything else."""
-    return factor.bits + (_TEXT_IS_WORTH if factor.literal else 0)
+    return factor.bits + (_TEXT_IS_WORTH if len(factor.literals) == 1 else 0)

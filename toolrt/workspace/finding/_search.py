@@ -45,9 +45,9 @@ class SearchPattern:
     def _first_of_factor(self) -> Callable[[str, int, int], int]:
         if self.factor is None:
             return lambda text, start, end: start if start < end else -1
-        if self.factor.literal:
-            literal = self.factor.literal
-            return lambda text, start, end: text.find(literal, start, end)
+        texts = self.factor.literals
+        if len(texts) == 1:
+            return lambda text, start, end: text.find(texts[0], start, end)
         search = self.factor.compiled().search
         # Most texts have it nowhere.  To see that in lower case takes a fifth of what the expression takes.
         # Of bytes, letters of ASCII alone become lower case: in other texts `str.lower` takes three times as long.
@@ -56,6 +56,9 @@ class SearchPattern:
         lower = functools.lru_cache(maxsize=1)(lambda text: text.encode("utf-8", "surrogatepass").lower())
 
         def first(text: str, start: int, end: int) -> int:
+            # To look for each of some texts takes a tenth of what the expression takes.
+            if texts and start == 0 and not any(map(text.__contains__, texts)):
+                return -1
             if lower_literal and text.isascii() and lower(text).find(lower_literal, start, end) < 0:
                 return -1
             # Bytes of another text are at other places, so only its first part is answered for, by the whole.
