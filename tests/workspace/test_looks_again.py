@@ -1,4 +1,4 @@
-"""An edit whose place is still there is made, though another program has changed other lines of the file."""
+"""An edit or a patch whose place is still there is made, though another program has changed other lines of the file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, ToolResult, Workspace
 
@@ -83,6 +85,86 @@ def test_what_is_not_clear_is_still_a_conflict(
     assert disk.peek(("a",)) == theirs.encode()
 
 
+def _patch(*hunks: str, numbers: str = "") -> tuple[str, dict[str, Any]]:
+    return "apply_patch", {"patch": "".join(["--- a/a\n+++ b/a\n", *(f"@@{numbers}\n{hunk}" for hunk in hunks)])}
+
+
+_TWO = " line 1\n-line 2\n+mine\n line 3\n"
+
+
+@pytest.mark.parametrize("numbers", ["", " -2,3 +2,3 @@"], ids=["no number", "its number"])
+def test_a_patch_is_made_where_its_lines_stand_at_one_place(
+    disk: MemoryDisk, workspace: Workspace, numbers: str
+) -> None:
+    """And at the line that it says, if it says one; the answer says that another program was there."""
+    disk.put("a", _TEN.replace("line 7", "theirs"))
+    [one] = _run(workspace, _patch(_TWO, numbers=numbers))
+    assert str(one.content).startswith("patched 1 file: changed a. Another program had changed the file since it was")
+    assert disk.peek(("a",)) == _TEN.replace("line 7", "theirs").replace("line 2", "mine").encode()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "hunk", "numbers"),
+    [
+        (_TEN.replace("line 2", "theirs"), _TWO, ""),
+        (_TEN + "line 1\nline 2\nline 3\n", _TWO, " -2,3 +2,3 @@"),
+        ("theirs\n" + _TEN, _TWO, " -2,3 +2,3 @@"),
+        (_TEN.replace("line 2\n", "line 2 \n"), _TWO, ""),
+        (_TEN.replace("line 7", "theirs"), "+mine\n", " -2,0 +3 @@"),
+    ],
+    ids=["gone", "twice", "moved", "other white space", "no lines of its own"],
+)
+def test_a_patch_whose_place_is_not_clear_is_still_a_conflict(
+    disk: MemoryDisk, workspace: Workspace, theirs: str, hunk: str, numbers: str
+) -> None:
+    """Nothing is changed, in no file of it."""
+    disk.put("a", theirs)
+    disk.put("b", "line 1\n")
+    name, patch = _patch(hunk, numbers=numbers)
+    more = "--- a/b\n+++ b/b\n@@\n-line 1\n+mine\n"
+    [refused] = _run(workspace, (name, {"patch": patch["patch"] + more}))
+    assert "another writer changed it since" in str(refused.error)
+    assert disk.peek(("a",)) == theirs.encode()
+    assert disk.peek(("b",)) == b"line 1\n"
+
+
+@settings(max_examples=4 * settings().max_examples)
+@given(st.data())
+def test_a_patch_beside_any_change_of_another_program_lands_on_the_lines_it_was_made_for(data: st.DataObject) -> None:
+    """Or it is refused: lines of the same text stand all over the file."""
+    old = data.draw(st.lists(st.sampled_from("xyz"), min_size=4, max_size=10), "the file")
+    lines = list(enumerate(old))
+    first = data.draw(st.integers(0, len(old) - 1), "the first line of the hunk")
+    shown = lines[first : first + data.draw(st.integers(1, 4), "lines of the hunk")]
+    gone = data.draw(st.integers(0, len(shown) - 1), "the line that goes")
+    theirs = list(lines)
+    for _ in range(data.draw(st.integers(1, 2), "their changes")):
+        at = data.draw(st.integers(0, len(theirs) - 1), "their line")
+        new = [(-1, letter) for letter in data.draw(st.lists(st.sampled_from("xyz"), max_size=2), "their text")]
+        theirs[at : at + data.draw(st.integers(0, 1), "how many of them go")] = new
+    disk = MemoryDisk({"a": _text(lines)})
+    workspace = Workspace(disk)
+    assert _run(workspace, ("read_file", {"path": "a"}))[0].ok
+    disk.put("a", _text(theirs))
+    body = "".join(f"{'-' if number == gone else ' '}{text}\n" for number, (_, text) in enumerate(shown)) + "+mine\n"
+    [made] = _run(workspace, _patch(body, numbers=f" -{first + 1},{len(shown)} +{first + 1},{len(shown)} @@"))
+    if not made.ok:
+        assert disk.peek(("a",)) == _text(theirs).encode()
+        return
+    places = [at for at in range(len(theirs)) if theirs[at : at + len(shown)] == shown]
+    if _text(theirs) == _text(lines) or not places:
+        # Where they left the file as it was, or the same text stands at that number, nothing tells the lines apart.
+        places = [first]
+        assert [text for _, text in theirs[first : first + len(shown)]] == [text for _, text in shown]
+    (at,) = places
+    wanted = theirs[: at + gone] + theirs[at + gone + 1 : at + len(shown)] + [(-1, "mine")] + theirs[at + len(shown) :]
+    assert disk.peek(("a",)) == _text(wanted).encode()
+
+
+def _text(lines: list[tuple[int, str]]) -> str:
+    return "".join(f"{text}\n" for _, text in lines)
+
+
 def test_a_whole_file_is_not_written_over_what_was_not_seen(disk: MemoryDisk, workspace: Workspace) -> None:
     """It does not say what it was made from."""
     disk.put("a", "theirs")
@@ -109,15 +191,19 @@ import sys
 import trio
 from toolrt import Registry, Runtime, ToolCall, Workspace
 
-root, first, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+root, tool, first, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 async def main():
     runtime = Runtime(Registry(Workspace(root).tools()))
     refused = 0
     for number in range(rounds):
         line = 2 * (number % 10) + first
-        edit = {"path": "a", "old": f"<{line}:{number // 10}>", "new": f"<{line}:{number // 10 + 1}>"}
-        outcome = await runtime.run([ToolCall(str(number), "edit_file", edit)])
+        old, new = f"<{line}:{number // 10}>", f"<{line}:{number // 10 + 1}>"
+        at = f"@@ -{line + 1} +{line + 1} @@"
+        edit = {"path": "a", "old": old, "new": new}
+        if tool == "apply_patch":
+            edit = {"patch": f"--- a/a\\n+++ b/a\\n{at}\\n-{old}\\n+{new}\\n"}
+        outcome = await runtime.run([ToolCall(str(number), tool, edit)])
         refused += not outcome.results[0].ok
     print(refused)
 
@@ -128,11 +214,12 @@ trio.run(main)
 
 
 @pytest.mark.process
-def test_two_processes_edit_different_lines_and_none_is_refused_or_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["edit_file", "apply_patch"])
+def test_two_processes_edit_different_lines_and_none_is_refused_or_lost(tmp_path: Path, tool: str) -> None:
     """Each of 120 edits stands in the file."""
     rounds = 60
     (tmp_path / "a").write_text("".join(f"<{line}:0>\n" for line in range(20)))
-    command = [sys.executable, "-c", _EDITOR, str(tmp_path)]
+    command = [sys.executable, "-c", _EDITOR, str(tmp_path), tool]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen([*command, str(first), str(rounds)], **pipes) for first in range(2)]
     for process in processes:

@@ -55,6 +55,7 @@ from toolrt.workspace.change._revision import (
     Mutation,
     MutationResult,
     Revised,
+    Revision,
     intended,
     note_change,
     origin_of,
@@ -230,7 +231,7 @@ class Files(CachedReader):
         if identity.found is None:
             await self._pending.settled(identity.key or ())
             if self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
-                return (await self.revise_all(ctx, [(identity, change)]))[0]
+                return (await self.revise_all(ctx, [(identity, change, again)]))[0]
         work = await self._revising(ctx, identity, change, again)
         identity = work.identity
         with Mutation(ctx, [identity], identity.path) as (told,):
@@ -257,7 +258,7 @@ class Files(CachedReader):
             self._changed(ctx, work.row)
 
     async def revise_all(
-        self, ctx: CallContext, revisions: Sequence[tuple[Identity, Change]], modes: Mapping[Entry, int] | None = None
+        self, ctx: CallContext, revisions: Sequence[Revision], modes: Mapping[Entry, int] | None = None
     ) -> list[Revised]:
         """As `revise` for several files, all or nothing: all are read, checked and computed before one is written.
 
@@ -273,7 +274,7 @@ class Files(CachedReader):
         Checkpoint: always.
         """
         self._require_room(ctx)
-        works = [await self._revising(ctx, identity, change) for identity, change in revisions]
+        works = [await self._revising(ctx, *revision) for revision in revisions]
         identities = [work.identity for work in works]
         require_different(identities)
         shown = ", ".join(identity.path for identity in identities)

@@ -19,6 +19,9 @@ from toolrt.workspace.names._naming import shown_at
 #: What makes a file's new content from what stands there; None: no file, before or after.
 Change = Callable[[bytes | None], bytes | None]
 
+#: A file, what is made of it, and what is made of it where another program has changed it; None: that is refused.
+Revision = tuple[Identity, Change, Change | None]
+
 
 #: Looked up once: an attribute of an enumeration costs as much as a call.
 _DIRECTORY, _MODIFIED = Kind.DIRECTORY, FileChange.MODIFIED

@@ -238,7 +238,7 @@ class History:
             # A file that is there keeps the mode that it has.
             mode = None if wanted is None or now.found is not None else wanted.mode
             modes = {} if mode is None else {now.entry: mode}
-            [revised] = await files.revise_all(owner, [(now, lambda found: content)], modes)
+            [revised] = await files.revise_all(owner, [(now, lambda found: content, None)], modes)
             return revised.before != revised.after, revised.parted
         with os_errors(now.path):
             found = await standing_at(self._disk, now.entry)

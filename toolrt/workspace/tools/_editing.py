@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from toolrt._plain import counted
@@ -39,18 +39,23 @@ async def write_file(
         ctx, identity, lambda before: written(identity.path, before, content, "content", chosen)
     )
     done = "created" if revised.before is None else "replaced"
-    return f"{done} {identity.path} ({counted(len(revised.after or b''), 'byte')}){noted_parted([(identity, revised)])}"
+    return f"{done} {identity.path} ({counted(len(revised.after or b''), 'byte')}){noted_others([(identity, revised)])}"
 
 
-def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:
-    """What an answer says of the files among these that have parted from names elsewhere; often nothing."""
+def noted_others(changes: Sequence[tuple[Identity, Revised]]) -> str:
+    """What an answer says of those among these files that another program changed, or has names of; often nothing."""
+    joined = [identity.path for identity, revised in changes if revised.joined]
+    noted = ""
+    if joined:
+        which = "the file" if len(changes) == 1 else ", ".join(joined)
+        noted = f". Another program had changed {which} since it was last seen here: what it changed is kept"
     paths = [identity.path for identity, revised in changes if revised.parted]
     if not paths:
-        return ""
+        return noted
     own = "this is a file of its own" if len(paths) == 1 else "these are files of their own"
     return (
-        f". {', '.join(paths)} had other names (hard links) outside the workspace, or not found in it: those keep the "
-        f"old content, and {own} now"
+        f"{noted}. {', '.join(paths)} had other names (hard links) outside the workspace, or not found in it: those "
+        f"keep the old content, and {own} now"
     )
 
 
@@ -149,8 +154,7 @@ async def _edited(
     one_place_each = not any(edit.all for edit in edits)
     again = functools.partial(change, exactly=True) if one_place_each else None
     revised = await workspace.files.revise(ctx, identity, change, again)
-    joined = ". Another program had changed the file since it was last seen here: what it changed is kept"
-    return made, (joined if revised.joined else "") + noted_parted([(identity, revised)])
+    return made, noted_others([(identity, revised)])
 
 
 def _lines(made: EditResult) -> str:

@@ -155,24 +155,28 @@ class FilePatch:
         return "renamed" if self.source != self.target else "changed"
 
 
-def patched(path: str, text: str, hunks: Hunks) -> str:
+def patched(path: str, text: str, hunks: Hunks, exactly: bool = False) -> str:
     """`text` with all of `hunks` made.
+
+    Args:
+        exactly: whether each hunk's lines have to be at one place, and where it says; `text` is not what it was made
+            from.
 
     Raises:
         FileProblem: some hunk's old lines are nowhere, or at several places; says which.
     """
     for _, some in groupby(hunks, lambda hunk: hunk.turn):
-        text = _patched(path, text, Hunks(some))
+        text = _patched(path, text, Hunks(some), exactly)
     return text
 
 
-def _patched(path: str, text: str, hunks: Hunks) -> str:
+def _patched(path: str, text: str, hunks: Hunks, exactly: bool) -> str:
     exact = _ExactLines(text)
-    placed = _placed(exact, hunks)
+    placed = _placed(exact, hunks, exactly)
     if not isinstance(placed, _Failure):
         return exact.made(placed)
     loose = _LooseLines(text)
-    placed = _placed(loose, hunks)
+    placed = _placed(loose, hunks, exactly)
     if isinstance(placed, _Failure):
         raise placed.problem(path, text)
     return loose.made(placed)
@@ -393,7 +397,7 @@ def _with_its_space(line: HunkLine) -> str:
     return _trimmed(line if line[0] == " " else line[1:])
 
 
-def _placed(text: _ExactLines | _LooseLines, hunks: Hunks) -> _Placed | _Failure:
+def _placed(text: _ExactLines | _LooseLines, hunks: Hunks, exactly: bool) -> _Placed | _Failure:
     """The hunks with their places, from the top."""
     numbers = range(len(hunks))
     starts = [hunk.start for hunk in hunks]
@@ -403,7 +407,9 @@ def _placed(text: _ExactLines | _LooseLines, hunks: Hunks) -> _Placed | _Failure
     for number in order:
         hunk = hunks[number]
         spot: int | _Failure | None
-        if not hunk.old:
+        if exactly:
+            spot = _only_place(text.layers[0], hunk)
+        elif not hunk.old:
             spot = _insertion(text, hunk, least, drift)
         elif hunk.start is None:
             spot = _by_content(text.layers, hunk)
@@ -432,6 +438,14 @@ def _first(layer: _Layer, hunk: Hunk, size: int) -> int:
     """The first index at which a hunk may begin: a line without an end can only be the last."""
     at_end = hunk.ends_file or not hunk.ended
     return len(layer.keys) - size if at_end else 0
+
+
+def _only_place(layer: _Layer, hunk: Hunk) -> int | None:
+    """The one place of a hunk's lines, which is where its header says; None: there is none such."""
+    wanted = layer.wanted(hunk)
+    found = layer.found(wanted) if wanted else []
+    at = found[0] if len(found) == 1 and found[0] >= _first(layer, hunk, len(wanted)) else None
+    return at if hunk.start is None or at == hunk.start - 1 else None
 
 
 def _by_number(layers: Sequence[_Layer], hunk: Hunk, least: int, drift: int) -> int | _Failure | None:

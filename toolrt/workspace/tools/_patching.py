@@ -8,6 +8,7 @@ then be executed, and one that is created has 0755.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,12 +20,12 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import require_different
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import in_thread
-from toolrt.workspace.change._revision import CallContext, Change
+from toolrt.workspace.change._revision import CallContext, Change, Revision
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
-from toolrt.workspace.tools._editing import noted_parted
+from toolrt.workspace.tools._editing import noted_others
 from toolrt.workspace.tools._hunks import FilePatch, patched
 from toolrt.workspace.tools._patch import names_in, parsed_patch
 
@@ -127,20 +128,25 @@ async def apply_patch(workspace: FileAccess, ctx: CallContext, patch: str) -> st
     blocks, each below its file's name. In a diff /dev/null stands for a file that is created or deleted, "rename
     from" and "rename to" lines rename one. Names are relative to the working directory; a/ and b/ before them are left
     away. A hunk's old lines must be in the file: at the line that an @@ line with right numbers says, or else at
-    exactly one place; @@ def f(): narrows it to what is below that line. Line ends of the files are kept.
+    exactly one place; @@ def f(): narrows it to what is below that line. If another program changed a file since it was
+    last seen, they must be at exactly one place, the one that is said. Line ends of the files are kept.
     """
     read = await in_thread(lambda: _parts(patch), blocks=len(patch) > _LONG)
     parts = [_looked_up(workspace, ctx, part) for part in read]
     written = [end for part in parts for end in part.written]
     require_different(written, "one in two parts", "Nothing was changed. Join the parts.")
-    revisions: list[tuple[Identity, Change]] = []
+    revisions: list[Revision] = []
     modes: dict[Entry, int] = {}
     for part in parts:
         revisions += await _revisions(workspace, ctx, part, modes)
-    made = await workspace.files.revise_all(ctx, revisions, modes)
+    if len(revisions) == 1 and not modes:
+        # No other program comes between the look and the write, as it may where several files are written together.
+        made = [await workspace.files.revise(ctx, *revisions[0])]
+    else:
+        made = await workspace.files.revise_all(ctx, revisions, modes)
     shown = "; ".join(part.shown() for part in parts)
-    parted = noted_parted((identity, revised) for (identity, _), revised in zip(revisions, made, strict=True))
-    return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}{parted}"
+    noted = noted_others([(identity, revised) for (identity, *_), revised in zip(revisions, made, strict=True)])
+    return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}{noted}"
 
 
 def _looked_up(workspace: FileAccess, ctx: CallContext, part: FilePatch) -> _Part:
@@ -169,9 +175,7 @@ def _there_already(target: Identity, part: FilePatch) -> FileProblem:
     return FileProblem(target.path, f"a file to be {part.verb}", got, "Nothing was changed.")
 
 
-async def _revisions(
-    workspace: FileAccess, ctx: CallContext, part: _Part, modes: dict[Entry, int]
-) -> list[tuple[Identity, Change]]:
+async def _revisions(workspace: FileAccess, ctx: CallContext, part: _Part, modes: dict[Entry, int]) -> list[Revision]:
     """What is to become of the files of one part; `modes` is given those that are not a new file's."""
     source, target, hunks = part.source, part.target, part.patch.hunks
     if source is None:
@@ -179,20 +183,21 @@ async def _revisions(
         content = encoded(target.path, patched(target.path, "", hunks), "the result")
         if part.patch.executable:
             modes[target.entry] = _EXECUTABLE
-        return [(target, _created(target, part.patch, content))]
+        return [(target, _created(target, part.patch, content), None)]
     if target is source:
         if part.patch.executable is not None:
             there = await workspace.files.read(ctx, source)
             modes[source.entry] = _executable(there.stat.mode, part.patch.executable)
-        return [(source, lambda before: _changed(source, before, part.patch))]
+        change = functools.partial(_changed, source, part.patch)
+        return [(source, change, functools.partial(change, exactly=True))]
     if target is None:
-        return [(source, lambda before: _deleted(source, before, part.patch))]
+        return [(source, lambda before: _deleted(source, before, part.patch), None)]
     # Siblings cannot change it while its claim is held; `_gone` notices a change by another program.
     found = await workspace.files.read(ctx, source)
     copied, modes[target.entry] = found.content, _executable(found.stat.mode, part.patch.executable)
-    revisions = [(target, _created(target, part.patch, _changed(source, copied, part.patch)))]
+    revisions: list[Revision] = [(target, _created(target, part.patch, _changed(source, part.patch, copied)), None)]
     if not part.patch.copies:
-        revisions.append((source, lambda before: _gone(source, before, copied)))
+        revisions.append((source, lambda before: _gone(source, before, copied), None))
     return revisions
 
 
@@ -212,19 +217,19 @@ def _created(target: Identity, patch: FilePatch, content: bytes) -> Change:
     return change
 
 
-def _changed(source: Identity, before: bytes | None, patch: FilePatch) -> bytes:
+def _changed(source: Identity, patch: FilePatch, before: bytes | None, exactly: bool = False) -> bytes:
     if before is None:
         raise missing(source)
     if not patch.hunks:
         return before
-    text = patched(source.path, decoded(source.path, before), patch.hunks)
+    text = patched(source.path, decoded(source.path, before), patch.hunks, exactly)
     return encoded(source.path, text, "the result", encoding_of(before))
 
 
 def _deleted(source: Identity, before: bytes | None, patch: FilePatch) -> None:
     if before is not None and patch.whole:
         return
-    left = _changed(source, before, patch)
+    left = _changed(source, patch, before)
     if left:
         raise FileProblem(
             source.path,
