@@ -81,6 +81,38 @@ def test_claim_names_the_share_of_pairs_whose_both_orders_were_run() -> None:
     assert (report.verdict, report.claim) == (sim.PASS, "exhaustive(traces=1, pairs=2016 of 2016 or more)")
 
 
+@pytest.mark.parametrize("wrong", ["ab", "ba"])
+@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("second", range(4))
+def test_steps_that_share_in_one_trace_of_many_are_turned_there(first: int, second: int, wrong: str) -> None:
+    """What a step knows decides which list it touches: the two share one list in one trace of sixteen."""
+
+    async def program() -> str:
+        turns = sim.Cell(0, name="turns")
+        shared: list[str] = []
+
+        async def count() -> None:
+            for _ in range(3):
+                turns.set(turns.get() + 1)
+                await checkpoint()
+            turns.get()
+
+        async def append(name: str, when: int) -> None:
+            own, cell = list[str](), sim.Cell(0, name=name)
+            chosen = shared if turns.get() == when else own
+            await checkpoint()
+            cell.set(1)
+            chosen.append(name)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            nursery.start_soon(append, "a", first)
+            nursery.start_soon(append, "b", second)
+        return "".join(shared)
+
+    assert sim.explore(program, sim.DPOR(), lambda execution: execution.value != wrong).verdict is not sim.PASS
+
+
 class Hostile(dict[str, int]):
     """Raises wherever it is looked at."""
 

@@ -8,12 +8,13 @@ A resource's latest entry says who wrote last, so no step looks back over the re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, DEADLINE, PROCESS, REAL, THREAD
 from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
-from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
+from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints, number_of
 from toolrt.sim.strategies.dpor._unordered import Pair, UnorderedPairs
 from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _BESIDE = (DEADLINE, REAL, THREAD, PROCESS)
 
 _MASK = (1 << 64) - 1
+
+#: A number for each task.
+label_of = lru_cache(4096)(number_of)
 
 #: A step that touched a resource: its index; the last write up to it, or a later step that may have done anything; and
 #: the sum of the stories of all that have read since.  A write is its own last write.
@@ -61,7 +65,7 @@ class CurrentExecution:
         self.withholds = False
         self._witness = Witness(self._version)
         #: The pairs of steps where one order was run for both.
-        self.unordered: UnorderedPairs = UnorderedPairs(None if before is None else before.unordered)
+        self.unordered: UnorderedPairs = UnorderedPairs()
         # The steps that may have done anything.
         self._wild: list[int] = []
 
@@ -176,8 +180,7 @@ class CurrentExecution:
                         races.append(other)
                         before |= nodes[other].before
             node.before = before | 1 << index
-            if not joined:
-                self._tell(node, index, idle, causes, uses)
+            self._tell(node, index, idle, causes, uses)
             latest[name] = index
             if footprint.anything:
                 wild.append(index)
@@ -225,15 +228,16 @@ class CurrentExecution:
         ]
         knew = hash(
             (
-                node.key,
+                label_of(node.name),
+                *node.key[1:],
                 nodes[node.previous].story if node.previous >= 0 else 0,
                 nodes[rest - 1].after if rest else 0,
                 *[nodes[cause].story for cause in causes],
             )
         )
-        node.story = story = hash((knew, footprint, above if footprint.anything else 0, *versions))
+        node.story = story = hash((knew, footprint.label, above if footprint.anything else 0, *versions))
         node.after = (above + story) & _MASK
-        if not self.withholds and node.name not in self.may:
+        if not self.joined and not self.withholds and node.name not in self.may:
             self.withholds = self._witness.withholds(knew, story, footprint, versions)
 
     def _version(self, resource: Resource, write: bool) -> Version:
@@ -296,9 +300,8 @@ class CurrentExecution:
     def let_depend(self, pairs: Mapping[Pair, str]) -> None:
         """Take the two steps of each pair to write one resource in common, wherever they are."""
         for (one, other), variable in pairs.items():
-            self.unordered.kept.pop((one, other), None)
             common = Footprint({("unreported", variable): True}, False)
-            for key in (one, other):
+            for key, _ in (one, other):
                 self.ever[key] = self.footprints.joint(self.ever[key], common)
 
     def observe_with(self, observed: Observed) -> None:

@@ -119,6 +119,9 @@ class Samples:
         """
         policy = KeptExecution(Choices(choices), len(choices) - 1)
         trace = yield policy
+        if len(trace.choices) > len(choices):
+            # It was ended there, as one of a trace that had been run.
+            return (yield from self.turn(trace.choices, pair, pairs))
         assert policy.record is not None
         events = Events(policy.record)
         nodes = self._nodes_of(events)
@@ -133,8 +136,8 @@ class Samples:
         first, then = policy.reached, turned.reached
         self.unseen |= first.unseen
         self.looked_at += len(first.entries)
-        # Where another step of a deadlock comes last, there is no moment to compare.
-        has_moment = order[-1] == len(nodes) - 1
+        # Where another step of a deadlock comes last, or a task is woken once more or less, no moment can be compared.
+        has_moment = order[-1] == len(nodes) - 1 and len(execution.choices) == len(choices)
         if has_moment and then is None:
             return None
         if has_moment and then is not None and first.differs_from(then, ()):
@@ -153,7 +156,7 @@ class Samples:
                 _, exchanged, said = yield from _halved(order, differs)
                 return Unlike(pair_of(*(nodes[at] for at in exchanged)), said or variable)
         for index in _exchanged(nodes, order):
-            pairs.turned[index] = pairs.turned.get(index, 0) + 1
+            pairs.turned.add(index)
         return None
 
     def _nodes_of(self, events: Events) -> list[Node]:
@@ -305,7 +308,7 @@ def _latest_first(nodes: Sequence[Node], begin: int, end: int) -> list[int]:
 
 def _with_exchanged(nodes: Sequence[Node], pair: Pair) -> list[int] | None:
     """Give an order in which the later step of a pair comes as early as it can; None: both are not in this trace."""
-    at = [index for index, node in enumerate(nodes) if node.key in pair]
+    at = [index for index, node in enumerate(nodes) if (node.key, node.story) in pair]
     if len(at) < 2:
         return None
     before = nodes[at[1]].before

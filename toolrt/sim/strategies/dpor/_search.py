@@ -18,7 +18,7 @@ Rules.
 - The claim is ``exhaustive(traces=)`` when both orders of all pairs were run and led to the same.  It has the share
   beside it when at least half of the pairs were; else, and where the search could not go on, it is ``reduced``.
 
-Limits.  A pair is known by its tasks and the numbers of the steps.  What the comparison cannot look into, such as an
+Limits.  Traces are turned until a number of objects were compared.  What the comparison cannot look into, such as an
 object of a compiled extension, is named in the claim.
 """
 
@@ -237,7 +237,7 @@ class DPORSearch(Shared):
             return None
         self._unseen, self._unlike = samples.unseen, {}
         pairs = self._tree.current.unordered
-        for choices, pair in pairs.to_turn(self.traces // 4):
+        for choices, pair in pairs.to_turn():
             if pair in self._unlike:
                 continue
             if samples.looked_at > _MOST_LOOKED_AT:

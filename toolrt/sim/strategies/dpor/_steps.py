@@ -10,8 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import reduce
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from toolrt._plain import stable_text
 from toolrt.probe import ALL_REPORTED, ANYTHING, Resource
 from toolrt.sim._paths import CLOCK
 
@@ -19,10 +21,15 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
 
+def number_of(text: str) -> int:
+    """Give a number for a text: the same in every process, as its hash is not."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+
+
 class Footprint:
     """What one step touched."""
 
-    __slots__ = ("anything", "pairs", "reads", "writes")
+    __slots__ = ("anything", "label", "pairs", "reads", "writes")
 
     def __init__(self, pairs: dict[Resource, bool], anything: bool) -> None:
         #: Each resource, and whether it was written.
@@ -31,6 +38,9 @@ class Footprint:
         self.writes = frozenset(resource for resource, write in pairs.items() if write)
         #: True when that is unknown.
         self.anything = anything
+        #: A number for it, which is the same in every process.
+        texts = [sorted(map(stable_text, touched)) for touched in (self.reads, self.writes)]
+        self.label = number_of(stable_text((*texts, anything)))
 
     def conflicts_with(self, other: Footprint) -> bool:
         """Say whether the order of the two steps matters."""
