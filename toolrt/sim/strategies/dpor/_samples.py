@@ -155,8 +155,7 @@ class Samples:
 
                 _, exchanged, said = yield from _halved(order, differs)
                 return Unlike(pair_of(*(nodes[at] for at in exchanged)), said or variable)
-        for index in _exchanged(nodes, order):
-            pairs.turned.add(index)
+        pairs.turned |= _exchanged(nodes, order)
         return None
 
     def _nodes_of(self, events: Events) -> list[Node]:

@@ -77,11 +77,10 @@ class UnorderedPairs:
 
     def add(self, other: UnorderedPairs) -> None:
         """Take over what another part of the search has seen."""
-        if other is not self:
-            self.kept |= other.kept
-            known = {choices for choices, _ in self.traces}
-            self.traces += [trace for trace in other.traces if trace[0] not in known]
-            self.is_partial |= other.is_partial
+        self.kept |= other.kept
+        known = {choices for choices, _ in self.traces}
+        self.traces += [trace for trace in other.traces if trace[0] not in known]
+        self.is_partial |= other.is_partial
 
 
 def pair_of(one: Node, other: Node) -> Pair:
