@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,51 @@ async def test_it():
 """
     ended(inner(text.replace("OPTIONS", "executions=3")), 0)
     ended(inner(text.replace("OPTIONS", "executions=3, track=True")), 1)
+
+
+@pytest.mark.process
+def test_threads_that_race_at_accesses_fail_the_test(inner: Inner) -> None:
+    """Without tracking a thread hands over nowhere within the line, so nothing could show there what was found."""
+    text = """
+import pytest, trio
+
+@pytest.mark.explore
+async def test_it():
+    sold = {"tea": 0}
+    def sell():
+        sold["tea"] += 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, sell)
+        nursery.start_soon(trio.to_thread.run_sync, sell)
+    assert sold["tea"] == 2
+"""
+    ended(inner(text), 1, "assert 1 == 2")
+
+
+@pytest.mark.process
+def test_schedule_that_was_found_without_tracking_is_run_again_without_it(inner: Inner) -> None:
+    """Tracked, the test has more steps; what it did with them was thrown away, and the schedule has none of them."""
+    text = """
+import pytest, trio
+
+@pytest.mark.explore
+async def test_it():
+    def function():
+        return [1].pop()
+    if function.__code__.co_names != ("pop",):
+        await trio.lowlevel.checkpoint()
+    order = []
+    async def come(name):
+        order.append(name)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(come, "a")
+        nursery.start_soon(come, "b")
+    assert order == ["a", "b"]
+"""
+    _, output = inner(text)
+    again = re.search("--explore-replay '(.*)'", output)
+    assert again is not None, output
+    ended(inner(text, "--explore-replay", again[1]), 1, "assert ['b', 'a'] == ['a', 'b']")
 
 
 @pytest.mark.process

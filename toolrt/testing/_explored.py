@@ -28,6 +28,7 @@ import pytest
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout, ReplayDiverged, ScheduleRefused, error_text
 from toolrt.sim.engine._host import bounded
+from toolrt.sim.engine._record import THREADS_AT_ACCESSES
 from toolrt.sim.exploring._progress import Budget
 from toolrt.sim.programs.tracking._sources import new_code
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
@@ -101,6 +102,11 @@ class ExplorationPlan:
     tracks_unasked: bool = False
     #: Says whether a failure is none of the test's, of a program that is explored as a mapping has it; None: all are.
     disowns: Callable[[sim.Failure, Program, Mapping[str, Any]], bool] | None = attrs.field(default=None, repr=False)
+
+    @property
+    def untracked(self) -> ExplorationPlan:
+        """The same without tracking."""
+        return attrs.evolve(self, track=[], tracks_unasked=False)
 
     @property
     def how(self) -> dict[str, Any]:
@@ -218,6 +224,8 @@ def _explore(
         schedule = plan.replay
         plan = attrs.evolve(plan, order=sim.Schedule.of(schedule).order)
         report = _replayed(program, plan, schedule)
+        if plan.tracks_unasked and (report is None or not report.failures):
+            return _explore(program, plan.untracked, saved, again, found, example)
         if report is None:
             if example is not None:
                 return None
@@ -239,11 +247,9 @@ def _explore(
             _fail(program, plan, known, saved, again, example)
     saved.tried()
     report = searched(program, plan, example)
-    if plan.tracks_unasked and (report.failures or is_uncontrolled(report)):
-        untracked = attrs.evolve(plan, track=[], tracks_unasked=False)
-        if _is_of_tracking(program, plan, untracked, report, example):
-            # Rewritten code did something else than the test's own: what it shows is not the test's.
-            return _explore(program, untracked, saved, again, found, example)
+    if plan.tracks_unasked and _is_of_tracking(program, plan, report, example):
+        # Rewritten code did something else than the test's own: what it shows is not the test's.
+        return _explore(program, plan.untracked, saved, again, found, example)
     found(report)
     if report.failures and report.verdict is sim.FAIL:
         _fail(program, plan, report, saved, again, example)
@@ -271,39 +277,17 @@ def searched(program: Program, plan: ExplorationPlan, example: Example | None) -
     return report
 
 
-def _is_of_tracking(
-    program: Program, plan: ExplorationPlan, untracked: ExplorationPlan, report: sim.Report, example: Example | None
-) -> bool:
+def _is_of_tracking(program: Program, plan: ExplorationPlan, report: sim.Report, example: Example | None) -> bool:
     """Say whether a failure or doubt comes with tracking only."""
     if report.failures:
-        same = _replayed(program, untracked, report.failures[0].schedule.short)
+        if THREADS_AT_ACCESSES in report.failures[0].execution.caveats:
+            return False  # untracked threads hand over elsewhere, in none of these schedules
+        same = _replayed(program, plan.untracked, report.failures[0].schedule.short)
         return same is None or not same.failures
+    if not is_uncontrolled(report) or is_uncontrolled(searched(program, plan.untracked, example)):
+        return False
     # What executions share may have changed for good meanwhile: the doubt has to come back.
-    return not is_uncontrolled(searched(program, untracked, example)) and is_uncontrolled(
-        searched(program, plan, example)
-    )
-
-
-_DECIDE_IT = (
-    'More executions (executions=..., --explore-executions), or a strategy that samples (strategy="portfolio"), '
-    "decide it."
-)
-_MORE_STEPS = "More steps (step_limit=...) decide it."
-_MORE_TIME = "See that line: nothing else was wrong."
-_CONTROL_IT = (
-    "Every execution has to begin alike: what they share (a module-scoped fixture, a global, tmp_path) must not be "
-    "changed by the test, and clocks, chance and the order of sets must decide nothing."
-)
-
-
-_KEEP_BESIDE_OUT = (
-    "A task of the program's own (start_soon in a nursery of its own) in place of a system task or callback can be "
-    "explored."
-)
-_REPORT_IT = (
-    "What tasks share has to be seen (sim.Cell, sim.watch), or every order has to be run "
-    '(strategy="exhaustive", strategy="portfolio").'
-)
+    return is_uncontrolled(searched(program, plan, example))
 
 
 # What an exploration says in which the same choices led to different things.
@@ -315,18 +299,24 @@ def is_uncontrolled(report: sim.Report) -> bool:
     return _UNCONTROLLED in (report.unfinished or "")
 
 
+# What would decide an exploration that is unfinished for the reason with these words.
+_ADVICE = {
+    _UNCONTROLLED: "Every execution has to begin alike: what they share (a module-scoped fixture, a global, tmp_path) "
+    "must not be changed by the test, and clocks, chance and the order of sets must decide nothing.",
+    "ran beside the program's tasks": "A task of the program's own (start_soon in a nursery of its own) in place of a "
+    "system task or callback can be explored.",
+    "a random schedule": "What tasks share has to be seen (sim.Cell, sim.watch), or every order has to be run "
+    '(strategy="exhaustive", strategy="portfolio").',
+    "the step limit": "More steps (step_limit=...) decide it.",
+    "could not end within": "See that line: nothing else was wrong.",
+    "": "More executions (executions=..., --explore-executions), or a strategy that samples "
+    '(strategy="portfolio"), decide it.',
+}
+
+
 def _advice(why: str) -> str:
     """Say what would decide an exploration that is unfinished for this reason."""
-    for words, advice in (
-        (_UNCONTROLLED, _CONTROL_IT),
-        ("ran beside the program's tasks", _KEEP_BESIDE_OUT),
-        ("a random schedule", _REPORT_IT),
-        ("the step limit", _MORE_STEPS),
-        ("could not end within", _MORE_TIME),
-    ):
-        if words in why:
-            return advice
-    return _DECIDE_IT
+    return next(advice for words, advice in _ADVICE.items() if words in why)
 
 
 def _is_of(schedule: str, order: str) -> bool:

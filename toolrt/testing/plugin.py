@@ -526,7 +526,7 @@ class _Explored:
             seconds = self._plan.seconds
             others = sim.explore(program, sim.DPOR(), max_executions=2, seconds=seconds, **self._plan.actors)
             if self._plan.tracks_unasked and (others.failures or is_uncontrolled(others)):
-                actors = attrs.evolve(self._plan, track=[]).actors
+                actors = self._plan.untracked.actors
                 others = sim.explore(program, sim.DPOR(), max_executions=2, seconds=seconds, **actors)
             self._found.alone = others.complete and others.verdict is sim.PASS
             if not others.failures and not is_uncontrolled(others):
