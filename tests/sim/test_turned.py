@@ -81,10 +81,13 @@ def test_claim_names_the_share_of_pairs_whose_both_orders_were_run() -> None:
     assert (report.verdict, report.claim) == (sim.PASS, "exhaustive(traces=1, pairs=2016 of 2016 or more)")
 
 
+@pytest.mark.parametrize("strategy", [sim.DPOR(), sim.Hybrid(60)])
 @pytest.mark.parametrize("wrong", ["ab", "ba"])
 @pytest.mark.parametrize("first", range(4))
 @pytest.mark.parametrize("second", range(4))
-def test_steps_that_share_in_one_trace_of_many_are_turned_there(first: int, second: int, wrong: str) -> None:
+def test_steps_that_share_in_one_trace_of_many_are_turned_there(
+    first: int, second: int, wrong: str, strategy: sim.DPOR | sim.Hybrid
+) -> None:
     """What a step knows decides which list it touches: the two share one list in one trace of sixteen."""
 
     async def program() -> str:
@@ -110,7 +113,7 @@ def test_steps_that_share_in_one_trace_of_many_are_turned_there(first: int, seco
             nursery.start_soon(append, "b", second)
         return "".join(shared)
 
-    assert sim.explore(program, sim.DPOR(), lambda execution: execution.value != wrong).verdict is not sim.PASS
+    assert sim.explore(program, strategy, lambda execution: execution.value != wrong).verdict is not sim.PASS
 
 
 class Hostile(dict[str, int]):

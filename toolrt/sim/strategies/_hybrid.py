@@ -80,9 +80,9 @@ class _HybridSearch(Search):
             self.chance = 0
         if self._reduction is None:
             if self._failure is None:
-                self._reduction = SpreadSearch(False, 0, self._seed)
+                self._reduction = SpreadSearch(False, None, self._seed)
             else:
-                self._reduction = DPORSearch(False, 0, NearContinuation(self._failure.choices))
+                self._reduction = DPORSearch(False, None, NearContinuation(self._failure.choices))
         return self._reduction.policy()
 
     def learn(self, execution: Execution) -> None:
@@ -135,9 +135,13 @@ class _HybridSearch(Search):
         return "; ".join(doubts) or None
 
     def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[Policy, Execution, str | None]:
-        if self._reduction is not None and self._reduction.complete():
-            return (yield from DPORSearch.hold_against_samples(self._reduction, outcomes))
-        return None
+        if self._reduction is None or not self._reduction.complete():
+            return None
+        self.reduces = True
+        return (yield from self._reduction.hold_against_samples(outcomes))
+
+    def reopens(self) -> bool:
+        return self._run < self._n and self._reduction is not None and self._reduction.reopens()
 
 
 def _tried(choices: tuple[int, ...]) -> Generator[Any, Any, Execution | None]:

@@ -196,7 +196,7 @@ class DPORSearch(Shared):
         word = "exhaustive" if self.complete() else "incomplete"
         if self._unseen is not None:
             pairs = self._tree.current.unordered
-            turned, known = pairs.turned_once, len(pairs.kept)
+            turned, known = len(pairs.kept & pairs.turned), len(pairs.kept)
             if turned < known or pairs.is_partial:
                 notes.append(f"pairs={turned} of {known}{' or more' if pairs.is_partial else ''}")
             if self._unlike:

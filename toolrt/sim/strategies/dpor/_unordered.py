@@ -41,11 +41,6 @@ class UnorderedPairs:
         #: True once not all pairs were looked at.
         self.is_partial = False
 
-    @property
-    def turned_once(self) -> int:
-        """Of how many pairs both orders were run."""
-        return len(self.kept & self.turned)
-
     def note(self, nodes: Sequence[Node], begin: int, end: int, record: ExecutionRecord) -> None:
         """Take in the pairs whose second step is one of those from `begin` to `end`."""
         kept, new, looked_at = self.kept, [], 0
