@@ -292,6 +292,18 @@ def test_unedited_what_fails_in_other_orders_is_advice(
     assert ("        test_it.py::test_first_comes_first" in output) == advised
 
 
+def test_unedited_marked_test_keeps_the_orders_of_its_marker(inner: Inner) -> None:
+    """A marker without an order means all: what fails by the marker alone does not pass beside ``--explore``."""
+    ended(
+        inner(
+            "import pytest\n"
+            + _FAILS_TOMORROW.replace("async def test_first", "@pytest.mark.explore\nasync def test_first"),
+            "--explore",
+        ),
+        1,
+    )
+
+
 def test_unedited_order_of_the_ini_file_is_checked(inner: Inner) -> None:
     """Another word is refused, and says what fits."""
     ended(inner(_FAILS_TOMORROW, "--explore", ini="explore_order = both"), 1, "any or trio")

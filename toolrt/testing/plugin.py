@@ -254,7 +254,6 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
     executions = config.getoption("explore_executions")
     if executions is None:
         executions = checked_number(config.getoption("explore") or "")
-    order, whole_suite = _order_named(config), config.getoption("explore") is not None
     tracked = names_tracked(track, test)
     if track is None and tracked:
         tracked = [*tracked, *_packages_tested(test, config.rootpath)]
@@ -264,7 +263,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
         seed=plan.seed if seed is None else seed,
         strategy=strategy if plan.strategy is None else plan.strategy,
         seconds=plan.seconds if seconds is None else seconds,
-        order=order or (plan.order if "order" in marker.kwargs or not whole_suite else "trio"),
+        order=_order_named(config) or plan.order,
         track=[*dict.fromkeys([*tracked, *(name for name in named if name != "none")])],
         tracks_unasked=track is None,
         repairs=plan.repairs or config.getoption("explore_repair"),
