@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -361,17 +362,37 @@ async def test_a_walk_opens_each_directory_from_the_one_above(
     assert len(opened) <= (4 if tool[0] == "search" else 2) * 41 + 10
 
 
-async def test_a_walk_through_more_directories_than_may_be_open_finds_all(tmp_path: Path) -> None:
-    """A way that is long is opened anew for each."""
-    _deep_tree(tmp_path, 60)
+@pytest.mark.parametrize("depth", [30, 60])
+async def test_a_walk_through_more_directories_than_may_be_open_finds_all(tmp_path: Path, depth: int) -> None:
+    """A way that is long is opened anew for each, and so is any where no more files may be open."""
+    _deep_tree(tmp_path, depth)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     workspace = Workspace(tmp_path)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 45, hard))
+    taken = [int(name) for name in os.listdir("/proc/self/fd")]
+    limit = next(one for one in itertools.count() if one - sum(number < one for number in taken) == 16)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
-        found = await answers(workspace)
+        done = await Runtime(Registry(workspace.tools())).run([ToolCall("1", "glob", {"pattern": "**/*.py"})])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(found[1].splitlines()) == 120
+    assert len(str(done.results[0].content).splitlines()) == 2 * depth
+
+
+async def test_directories_that_cannot_be_opened_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the reason is, unless there is none any more."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.py").touch()
+    errors = {("a",): errno.EMFILE, ("b",): errno.ENOENT}
+    real = RealDisk.listing
+
+    def failing(disk: RealDisk, entry: Any) -> Any:
+        if entry in errors:
+            raise OSError(errors[entry], "no")
+        return real(disk, entry)
+
+    monkeypatch.setattr(RealDisk, "listing", failing)
+    assert (await answers(Workspace(tmp_path)))[1] == "c/x.py\n(1 directories could not be read)"
 
 
 async def test_a_directory_that_becomes_a_link_in_the_middle_is_not_followed(

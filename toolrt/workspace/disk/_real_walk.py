@@ -172,7 +172,7 @@ class RealRoot:
                 raise Unsynced(error.errno or 0) from None
 
 
-#: Ways of more directories are not kept: a process may open so many files and no more.
+#: Ways of more directories are not kept, and none are where a process may open no more files.
 _KEPT_DEEPEST = 32
 
 
@@ -184,6 +184,8 @@ class WalkedRoot(RealRoot):
     """
 
     _names: list[str] = attrs.field(factory=list, init=False, eq=False)
+    #: From this descriptor on there are few left for what is done there.
+    _highest: int = attrs.field(factory=lambda: os.sysconf("SC_OPEN_MAX") - 8, init=False, eq=False)
     #: The root, and what each of the names leads to.
     _open: list[int] = attrs.field(factory=list, init=False, eq=False)
 
@@ -202,9 +204,16 @@ class WalkedRoot(RealRoot):
             for name in entry[same:]:
                 self._open.append(open_below(name, self._open[-1]))
                 self._names.append(name)
-            return os.dup(self._open[-1])
+            way = os.dup(self._open[-1])
         except OSError as error:
-            raise shown(error, entry[: len(self._open)]) from None
+            depth = len(self._open)
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self.let_go()
+                return super().way(entry)
+            raise shown(error, entry[:depth]) from None
+        if way >= self._highest:
+            self.let_go()
+        return way
 
     def let_go(self, depth: int = -1) -> None:
         """Close what is open below so many names; -1: all."""

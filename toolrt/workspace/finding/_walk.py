@@ -8,6 +8,7 @@ approval withholds, and counts those that it would have yielded.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -37,6 +38,9 @@ _Pending = tuple[Entry, str | list[str], Listing, Ignored | None, _States]
 
 #: What every walk leaves out.
 _GIT = frozenset((".git",))
+
+#: What an error says where a name leads to no directory any more.
+_NO_DIRECTORY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 #: How many names one walk looks at: a tree larger than this is to be walked in parts.
 VISITED_MOST = 200_000
@@ -198,10 +202,8 @@ class Walk:
             return
         try:
             await self._enter(names, None if ignored is None else ignored.enter(names[-1]), states)
-        except PermissionError:
-            self.unreadable += 1
-        except OSError:
-            pass  # it is no directory any more
+        except OSError as error:
+            self.unreadable += error.errno not in _NO_DIRECTORY
 
     async def _enter(self, names: Entry, ignored: Ignored | None, states: _States) -> None:
         entry = (*self._base, *names)
