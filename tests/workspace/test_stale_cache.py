@@ -91,7 +91,7 @@ class FrozenDisk(LaterDisk):
         ("write_file", {"path": "a.txt", "content": "mine\n"}),
         ("edit_file", {"path": "a.txt", "old": "text", "new": "mine", "all": True}),
         ("delete_path", {"path": "a.txt"}),
-        ("apply_patch", {"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-new text\n+mine\n"}),
+        ("apply_patch", {"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -2 +2 @@\n-new text\n+mine\n"}),
     ],
     ids=lambda change: change[0],
 )
