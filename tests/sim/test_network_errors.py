@@ -426,7 +426,7 @@ async def _unix_pair(sockets: Sockets) -> list[Any]:
 
 
 async def _unix_datagrams(sockets: Sockets) -> list[Any]:
-    """What nobody has read fills the buffer of who sent it, whoever it was sent to; a reader that closes frees it."""
+    """Unread datagrams fill their sender's buffer, connected or not; a reader that closes frees it."""
     sender = sockets.datagrams_unix()
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
     results: list[Any] = []

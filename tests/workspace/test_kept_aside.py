@@ -341,7 +341,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes(root: Path) -> None:
 
 
 def test_what_history_will_not_list_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory of 50 files, of which history would list two: all others go aside without a read of each."""
+    """History would list two of the 50 files in a directory: the removal sets all aside and reads few of them."""
     workspace = Workspace(MemoryDisk({f"d/{number}": str(number) for number in range(50)}), limits=Limits(versions=32))
     read, seen = MemoryDisk.read, []
 

@@ -54,8 +54,8 @@ from toolrt.workspace.change._revision import (
     Change,
     Mutation,
     MutationResult,
+    PlannedChange,
     Revised,
-    Revision,
     intended,
     note_change,
     origin_of,
@@ -258,7 +258,7 @@ class Files(CachedReader):
             self._changed(ctx, work.row)
 
     async def revise_all(
-        self, ctx: CallContext, revisions: Sequence[Revision], modes: Mapping[Entry, int] | None = None
+        self, ctx: CallContext, revisions: Sequence[PlannedChange], modes: Mapping[Entry, int] | None = None
     ) -> list[Revised]:
         """As `revise` for several files, all or nothing: all are read, checked and computed before one is written.
 

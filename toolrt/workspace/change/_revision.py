@@ -20,7 +20,7 @@ from toolrt.workspace.names._naming import shown_at
 Change = Callable[[bytes | None], bytes | None]
 
 #: A file, what is made of it, and what is made of it where another program has changed it; None: that is refused.
-Revision = tuple[Identity, Change, Change | None]
+PlannedChange = tuple[Identity, Change, Change | None]
 
 
 #: Looked up once: an attribute of an enumeration costs as much as a call.

@@ -192,11 +192,8 @@ class WalkedRoot(RealRoot):
     def way(self, entry: Entry) -> int:
         if len(entry) > _KEPT_DEEPEST or not is_plain(entry):
             return super().way(entry)
-        same = 0
-        for name, kept in zip(entry, self._names, strict=False):
-            if name != kept:
-                break
-            same += 1
+        pairs = enumerate(zip(entry, self._names, strict=False))
+        same = next((depth for depth, (name, kept) in pairs if name != kept), min(len(entry), len(self._names)))
         self.let_go(same)
         try:
             if not self._open:
@@ -204,16 +201,12 @@ class WalkedRoot(RealRoot):
             for name in entry[same:]:
                 self._open.append(open_below(name, self._open[-1]))
                 self._names.append(name)
-            way = os.dup(self._open[-1])
+                if self._open[-1] >= self._highest:
+                    self.let_go()
+                    return super().way(entry)
+            return os.dup(self._open[-1])
         except OSError as error:
-            depth = len(self._open)
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self.let_go()
-                return super().way(entry)
-            raise shown(error, entry[:depth]) from None
-        if way >= self._highest:
-            self.let_go()
-        return way
+            raise shown(error, entry[: len(self._open)]) from None
 
     def let_go(self, depth: int = -1) -> None:
         """Close what is open below so many names; -1: all."""
@@ -337,13 +330,12 @@ _ENDED_BY_A_WRITE = frozenset(("security.capability", "security.ima", "security.
 
 
 def read_all(descriptor: int, most: int, size: int = 0) -> bytes:
-    """What can be read from here on, at most `most` bytes: `size` if that is no 0 and nothing has been added."""
+    """What can be read from here on, at most `most` bytes; where a look showed `size`, it ends after so many."""
+    at_once = min(max((size or 1 << 20) + 1, 1 << 16), 1 << 20)
     blocks: list[bytes] = []
-    left = size
-    while most > 0 and (block := os.read(descriptor, min(most, max((size or 1 << 20) + 1, 1 << 16), 1 << 20))):
+    while most > 0 and (block := os.read(descriptor, min(most, at_once))):
         blocks.append(block)
-        most -= len(block)
-        left -= len(block)
-        if not left:
+        most, size = most - len(block), size - len(block)
+        if not size:
             break
     return b"".join(blocks)

@@ -88,7 +88,7 @@ class Factor:
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """The texts of which it is one; none if it is not texts alone."""
+        """The texts that it stands for, where each of them is written out; else none."""
         if any(one.beyond or len(one.known) != 1 for sequence in self.sequences for one in sequence):
             return ()
         return tuple("".join(one.known for one in sequence) for sequence in self.sequences)

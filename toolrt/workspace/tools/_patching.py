@@ -20,7 +20,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import require_different
 from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import in_thread
-from toolrt.workspace.change._revision import CallContext, Change, Revision
+from toolrt.workspace.change._revision import CallContext, Change, PlannedChange
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_path
@@ -129,13 +129,14 @@ async def apply_patch(workspace: FileAccess, ctx: CallContext, patch: str) -> st
     from" and "rename to" lines rename one. Names are relative to the working directory; a/ and b/ before them are left
     away. A hunk's old lines must be in the file: at the line that an @@ line with right numbers says, or else at
     exactly one place; @@ def f(): narrows it to what is below that line. If another program changed a file since it was
-    last seen, they must be at exactly one place, the one that is said. Line ends of the files are kept.
+    last seen, they must be at exactly one place, and at the line that the @@ line says, if any. Line ends of the files
+    are kept.
     """
     read = await in_thread(lambda: _parts(patch), blocks=len(patch) > _LONG)
     parts = [_looked_up(workspace, ctx, part) for part in read]
     written = [end for part in parts for end in part.written]
     require_different(written, "one in two parts", "Nothing was changed. Join the parts.")
-    revisions: list[Revision] = []
+    revisions: list[PlannedChange] = []
     modes: dict[Entry, int] = {}
     for part in parts:
         revisions += await _revisions(workspace, ctx, part, modes)
@@ -175,7 +176,9 @@ def _there_already(target: Identity, part: FilePatch) -> FileProblem:
     return FileProblem(target.path, f"a file to be {part.verb}", got, "Nothing was changed.")
 
 
-async def _revisions(workspace: FileAccess, ctx: CallContext, part: _Part, modes: dict[Entry, int]) -> list[Revision]:
+async def _revisions(
+    workspace: FileAccess, ctx: CallContext, part: _Part, modes: dict[Entry, int]
+) -> list[PlannedChange]:
     """What is to become of the files of one part; `modes` is given those that are not a new file's."""
     source, target, hunks = part.source, part.target, part.patch.hunks
     if source is None:
@@ -195,7 +198,9 @@ async def _revisions(workspace: FileAccess, ctx: CallContext, part: _Part, modes
     # Siblings cannot change it while its claim is held; `_gone` notices a change by another program.
     found = await workspace.files.read(ctx, source)
     copied, modes[target.entry] = found.content, _executable(found.stat.mode, part.patch.executable)
-    revisions: list[Revision] = [(target, _created(target, part.patch, _changed(source, part.patch, copied)), None)]
+    revisions: list[PlannedChange] = [
+        (target, _created(target, part.patch, _changed(source, part.patch, copied)), None)
+    ]
     if not part.patch.copies:
         revisions.append((source, lambda before: _gone(source, before, copied), None))
     return revisions

@@ -30,7 +30,7 @@ class Datagrams(Endpoint):
         #: What arrived, from where, and the Unix socket that sent it.
         self._arrived: deque[tuple[bytes, Address, Datagrams | None]] = deque()
         self._unread = 0
-        #: How many bytes that it sent no Unix socket has read.
+        #: How many bytes of what it sent wait unread in Unix sockets.
         self._sent = 0
         self._shut_read = self._shut_write = False
         # What waits for the rest of its datagram.
@@ -44,7 +44,7 @@ class Datagrams(Endpoint):
 
     @property
     def _is_full(self) -> bool:
-        """Say whether as much as its buffer holds of what it sent to Unix sockets is unread."""
+        """Say whether its buffer is full of what it sent to Unix sockets, and they have not read."""
         touch((*self.name, "sent"), False)
         return self._sent >= (self.option(socket.SOL_SOCKET, socket.SO_SNDBUF) or self.net.buffer)
 
@@ -52,12 +52,9 @@ class Datagrams(Endpoint):
         touch(self.name, False)
         if what == "w":
             target = self._unix_target() if self._is_unix else None
-            if self._is_full:
-                return False
             if target is not None:
                 touch(target._queue, False)
-                return target._unread < self.net.buffer
-            return True
+            return not self._is_full and (target is None or target._unread < self.net.buffer)
         touch(self._queue, False)
         return bool(self._arrived) or bool(self.error) or self._shut_read
 
@@ -103,8 +100,7 @@ class Datagrams(Endpoint):
             self._arrived.popleft()
             was_full = self._unread >= self.net.buffer
             self._unread -= len(data)
-            was_full = _read(sender, len(data)) or was_full
-            if was_full:
+            if _read(sender, len(data)) or was_full:
                 self.net.wake_writers()
         return data[:most], socket.MSG_TRUNC if len(data) > most else 0, address
 
@@ -195,7 +191,7 @@ class Datagrams(Endpoint):
 
 
 def _read(sender: Datagrams | None, size: int) -> bool:
-    """Note that so many bytes that `sender` sent are not unread any more; say whether it had to wait until now."""
+    """Free so many bytes of the buffer of `sender`; say whether it was full."""
     if sender is None:
         return False
     was_full = sender._is_full
