@@ -40,6 +40,9 @@ _REPEATS_OF_REAL = 3
 # Plain Trio runs the test so often, and begins no further run after so many seconds.  The last may take so many more.
 _RUNS, _SECONDS, _PATIENCE = 20, 3.0, 2.0
 
+# It has at most this part of what a search has left of its limit.
+_SHARE = 0.75
+
 # So often the end of that is looked for.
 _BETWEEN_LOOKS = 0.005
 
@@ -126,7 +129,7 @@ def _in_a_copy(function: Callable[[], None]) -> bool:
             code = 0
         finally:
             os._exit(code)
-    ends = time.monotonic() + min(_SECONDS + _PATIENCE, end_of_limit()[0])
+    ends = time.monotonic() + min(_SECONDS + _PATIENCE, _SHARE * end_of_limit()[0])
     ended, status = 0, 0
     try:
         while not ended and time.monotonic() < ends:
