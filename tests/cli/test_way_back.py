@@ -36,6 +36,19 @@ def test_undo_can_be_undone(toolrt: Any, response: Path, shop: Path, tree: Calla
     assert tree(shop) == after
 
 
+def test_undo_of_a_batch_says_what_an_undo_of_one_call_had_put_back(
+    toolrt: Any, response: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
+) -> None:
+    """It puts back the rest, in another process."""
+    before = tree(shop)
+    batch = batch_of(toolrt("run", response, "--workspace", shop).out)
+    part = toolrt("undo", batch, "--file", "CHANGES.md", "--workspace", shop)
+    assert (part.code, "earlier undo" in part.out) == (0, False)
+    undone = toolrt("undo", batch, "--workspace", shop)
+    assert (undone.code, tree(shop)) == (0, before)
+    assert "CHANGES.md: put back already by an earlier undo" in undone.out
+
+
 def test_undo_refuses_where_somebody_else_changed_a_file(
     toolrt: Any, response: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
 ) -> None:

@@ -307,6 +307,72 @@ async def test_one_call_or_one_file_of_a_batch_is_taken_back(tree) -> None:
     assert await workspace.history.batches() == (other.batch_id, one.batch_id, batch)
 
 
+@pytest.mark.parametrize(
+    ("steps", "parts"),
+    [
+        ((write("a", "1"), write("b", "1"), write("a", "2")), ({"call_index": 3},)),
+        ((write("a", "1"), write("b", "1"), write("a", "2"), write("a", "3")), ({"path": "a"},)),
+        ((write("a", "1"), write("a", "2"), write("a", "3")), ({"call_index": 3}, {"call_index": 2})),
+        ((write("d/x", "1"), write("d/y", "1")), ({"path": "d/x"},)),
+        ((write("a", "1"), move("a", "c"), write("c", "2"), write("b", "1")), ({"path": "c"},)),
+        ((write("a", "1"), move("a", "c"), write("c", "2"), write("b", "1")), ({"call_index": 3}, {"call_index": 2})),
+        ((delete("e"), write("a", "1")), ({"call_index": 1},)),
+        ((write("a", "1"), write("b", "1")), ({"call_index": 1}, {"call_index": 2}, {})),
+    ],
+)
+async def test_undo_of_a_batch_takes_back_what_an_undo_of_a_part_left(
+    tree, hand: Hand, steps: Sequence[Step], parts: Sequence[dict[str, Any]]
+) -> None:
+    """It tells what had been put back; undoing what it did, and then the parts, leaves what the batch left."""
+    for name in ("a", "b", "e/x"):
+        tree.put(name, "0")
+    history, before = hand.workspace.history, stands(hand.workspace)
+    await act(hand, *steps)
+    after = stands(hand.workspace)
+    undone = [await history.undo("batch", **part) for part in (*parts, {})]
+    assert stands(hand.workspace) == before
+    assert set(undone[-1].already) >= set(undone[0].paths)
+    assert not set(undone[-1].paths) & {"e", "e/x"}
+    for one in reversed(undone):
+        if one.paths:
+            await history.undo(one.batch_id)
+    assert stands(hand.workspace) == after
+    assert (await history.undo("batch")).already == ()
+    assert stands(hand.workspace) == before
+
+
+async def test_what_was_changed_after_it_was_put_back_stays(tree, hand: Hand) -> None:
+    """The rest of the batch is taken back; what came after is another batch's, also where it was undone and redone."""
+    tree.put("a", "0")
+    tree.put("b", "0")
+    await act(hand, write("a", "1"), write("b", "1"))
+    history = hand.workspace.history
+    part = await history.undo("batch", call_index=1)
+    await hand.write("a", b"other", batch="later")
+    undone = await history.undo("batch")
+    assert (undone.paths, undone.already) == (("b",), ("a",))
+    assert tree.workspace.snapshot() == {"a": b"other", "b": b"0"}
+    await history.undo("later")
+    await history.undo(part.batch_id)
+    assert tree.workspace.snapshot() == {"a": b"1", "b": b"0"}
+    assert (await history.undo("batch")).paths == ("a",)
+
+
+async def test_what_another_program_changed_after_it_was_put_back_stays(tree, hand: Hand) -> None:
+    """The rest of the batch is taken back; where the program changed what was not put back, nothing is."""
+    for name in ("a", "b"):
+        tree.put(name, "0")
+    await act(hand, write("a", "1"), write("b", "1"), write("c", "1"))
+    await hand.workspace.history.undo("batch", call_index=1)
+    tree.put("a", "mine")
+    tree.put("b", "mine")
+    with pytest.raises(FileProblem, match=r"^b: .*another writer changed it since"):
+        await hand.workspace.history.undo("batch")
+    tree.put("b", "1")
+    assert (await hand.workspace.history.undo("batch")).paths == ("b", "c")
+    assert tree.workspace.snapshot() == {"a": b"mine", "b": b"0"}
+
+
 async def test_a_file_is_taken_back_by_its_name_before_the_batch(tree, hand: Hand) -> None:
     """With what was done to it under a later name."""
     tree.put("a", "0")

@@ -195,6 +195,8 @@ def _report(undone: Undone | None, files: Workspace) -> int:
         return Exit.FAILED
     screen = Screen(forgiving(sys.stdout))
     screen.say(f"put back {_named(undone.paths)}" if undone.paths else "everything was as it should be")
+    if undone.already:
+        screen.say(f"{_named(undone.already)}: put back already by an earlier undo")
     if undone.parted:
         what = "is a file of its own now" if len(undone.parted) == 1 else "are files of their own now"
         screen.say(f"{_named(undone.parted)} had names elsewhere (hard links), which keep what they had, and {what}")

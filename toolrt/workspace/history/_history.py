@@ -2,8 +2,9 @@
 
 Rules.  Each mutation that landed is a version of its file, also one by a restore or an undo.  `undo` puts back exactly
 what a batch changed, all of it or nothing.  It refuses where another batch or program has changed one of those files
-since, or between two of the batch's own changes.  It removes a directory that the batch made, unless that holds
-something else by now.  Restore and undo take claims as any mutation does, behind every call that was ordered before.
+since, or between two of the batch's own changes.  What an earlier undo took back is left as it is.  It removes a
+directory that the batch made, unless that holds something else by now.  Restore and undo take claims as any mutation
+does, behind every call that was ordered before.
 
 Theory.  The calls of a batch change one file in call order, and different files in any order; so the versions of a
 batch are taken back by call, the last first, which is one of the orders they may have happened in and the same one
@@ -19,7 +20,7 @@ session's batch, else the newest with this id; two concurrent ones raise.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -35,7 +36,7 @@ from toolrt.workspace.change._mutation import blocks, in_thread, os_errors, stan
 from toolrt.workspace.change._revision import CallContext, origin_of, row_of
 from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
-from toolrt.workspace.history._undo import NamesLeft, elsewhere, names_left, planned
+from toolrt.workspace.history._undo import NamesLeft, elsewhere, names_left, not_taken_back, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
 from toolrt.workspace.names._at_once import at_once
 from toolrt.workspace.names._identity import Identity, Wanted, identify
@@ -61,6 +62,8 @@ class Undone:
     #: Those of them that are files or links of this process's making: nothing was there, so owner, times and extended
     #: attributes are those of a new one.
     made_anew: tuple[str, ...] = ()
+    #: The files and directories that an earlier undo of a part of the batch had put back; sorted.
+    already: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -150,7 +153,8 @@ class History:
     async def changes(
         self, batch_id: str, *, call_index: int | None = None, path: str | None = None
     ) -> tuple[Version, ...]:
-        """The changes that a batch made, in call order, numbered from 1: what `undo` of the same arguments takes back.
+        """The changes that a batch made, in call order, numbered from 1: what `undo` of the same arguments takes back,
+        but for what an earlier one took back.
 
         Args:
             batch_id: the batch, see `BatchOutcome.batch_id`.
@@ -266,6 +270,8 @@ class History:
     ) -> Undone:
         """What the batch changed is as it was before it; or, where that cannot be, everything stays.
 
+        What an undo of one call or one file took back is left, whatever came there since.
+
         Args:
             call_index: only what this call of the batch changed, counted from 0; None: what any call did.
             path: only what the batch did to the file of this name, relative to the workspace's root, and to what it was
@@ -313,7 +319,17 @@ class History:
         return await in_thread(found, blocks=blocks(self._disk))
 
     async def _undo(self, owner: CallContext, rows: Sequence[ChangeRow], left: NamesLeft) -> Undone:
-        plan = await at_once(self._disk, lambda disk: planned(disk, rows, self._files.stays_one, left))
+        plan_of = partial(planned, stays_one=self._files.stays_one, left=left)
+        standing, refused = rows, None
+        try:
+            plan = await at_once(self._disk, lambda disk: plan_of(disk, rows))
+        except FileProblem as problem:
+            refused = problem
+        if refused is not None:
+            standing = await self._ask(lambda: not_taken_back(rows, lambda key: self._store.rows_of_file(key)[1]))
+            if len(standing) == len(rows):
+                raise refused
+            plan = await at_once(self._disk, lambda disk: plan_of(disk, standing))
         written = [row for row in plan if row.target is None]
         contents = await self._contents_of(written)
         lost = [
@@ -327,7 +343,8 @@ class History:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
         done = await self._files.carry_out(owner, plan, contents)
         parted, made_anew = ([row for row in done if test(row)] for test in (lambda row: row.parted, _makes))
-        return Undone(owner.batch_id, *map(_paths_of, (done, parted, made_anew)))
+        already = {*rows}.difference(standing)
+        return Undone(owner.batch_id, *map(_paths_of, (done, parted, made_anew, already)))
 
     async def _contents_of(self, rows: Sequence[ChangeRow]) -> dict[bytes, bytes]:
         """What `rows` found and left, by digest, as far as it is kept; asked for in one thread."""
@@ -425,7 +442,7 @@ def _makes(row: ChangeRow) -> bool:
     return row.before is None and row.after is not None and row.after.kind in (Kind.FILE, Kind.SYMLINK)
 
 
-def _paths_of(rows: Sequence[ChangeRow]) -> tuple[str, ...]:
+def _paths_of(rows: Iterable[ChangeRow]) -> tuple[str, ...]:
     return tuple(sorted({shown_at(entry) for row in rows for _, entry in row.ends}))
 
 

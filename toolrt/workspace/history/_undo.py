@@ -4,6 +4,8 @@ Rules.  Every file must be as the batch left it, and between two changes of the 
 Otherwise the plan is refused, and the refusal names the files.  The plan is also refused where a file that was written
 in place has lost a name since.  A directory need not be as the batch left it: the undo removes it if it is empty then.
 
+A change that later ones took back exactly, as the undo of one call does, is not taken back again.
+
 Theory.  The plan takes the rows back in reverse.  At each step a name has what an earlier step put there; or else what
 is on the disk now, under the name that it has before the plan moves it back.  A file with several names now is one
 file, and the plan writes it by one of them.  A file that had several names while the batch changed it is known by its
@@ -16,7 +18,7 @@ Limits.  A name that was removed from a file with several comes back as a file o
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -85,6 +87,45 @@ async def planned(disk: Disk, rows: Sequence[ChangeRow], stays_one: StaysOne, le
             "Nothing was changed; undo what came later first, or edit the files.",
         )
     return _directories_last([row for row in plan.rows if row is not None])
+
+
+def not_taken_back(rows: Sequence[ChangeRow], rows_of: Callable[[Entry], Sequence[ChangeRow]]) -> list[ChangeRow]:
+    """Those of one batch's `rows` that no later change of another batch has taken back exactly.
+
+    Args:
+        rows_of: all rows of an entry, by its key; in order.
+    """
+    batch_id = rows[0].batch_id
+    gone = {row for key in {key for row in rows for key, _ in row.ends} for row in _taken_back(rows_of(key), batch_id)}
+    return [row for row in rows if row not in gone]
+
+
+def _taken_back(rows: Sequence[ChangeRow], batch_id: str) -> Iterator[ChangeRow]:
+    """Those of one entry's `rows` that the batch made and that later ones took back, and did not make again."""
+    standing: list[ChangeRow] = []
+    undone: list[tuple[ChangeRow, list[ChangeRow]]] = []
+    for row in rows:
+        sizes = range(1, len(standing) + 1) if row.batch_id != batch_id else ()
+        size = next((size for size in sizes if _takes_back(row, standing[-size:])), 0)
+        again = next((pair for pair in reversed(undone) if _takes_back(row, pair[:1])), None)
+        if size:
+            undone.append((row, standing[-size:]))
+            del standing[-size:]
+        elif again is not None:
+            undone.remove(again)
+            standing += again[1]
+        else:
+            standing.append(row)
+    for _, some in undone:
+        yield from (row for row in some if row.batch_id == batch_id)
+
+
+def _takes_back(row: ChangeRow, some: Sequence[ChangeRow]) -> bool:
+    """Whether `row` takes back these rows of the same entry, of which each goes on from the one before."""
+    if row.target_key is not None:
+        return len(some) == 1 and (row.key, row.target_key) == (some[0].target_key, some[0].key)
+    moved = any(one.target_key is not None for one in some)
+    return not moved and (row.before, row.after) == (some[-1].after, some[0].before)
 
 
 def _directories_last(rows: Sequence[ChangeRow]) -> list[ChangeRow]:
