@@ -84,6 +84,27 @@ def test_patch_of_several_files_keeps_their_order():
     ) == [("changed", "x", "x"), ("created", None, "n")]  # fmt: skip
 
 
+def test_lines_go_before_the_first_where_the_patch_says_that_there_is_one():
+    """Git's line of what the file had says so, and so does another hunk; an empty file takes them in any case."""
+    index = ["diff --git a/a b/a", "index 4f3a1c2..5d308e1 100644"]
+    lines = ["@@ -0,0 +1 @@", "+0"]
+    for patch, before, after in (
+        ([*index, "--- a/a", "+++ b/a", *lines], "1\n2\n", "0\n1\n2\n"),
+        ([*index, "--- a/a", "+++ b/a", *lines], "\ufeff1\r\n", "\ufeff0\r\n1\r\n"),
+        (["--- a/a", "+++ b/a", *lines, "@@ -2 +3 @@", "-2", "+3"], "1\n2\n", "0\n1\n3\n"),
+        (["--- a/a", "+++ b/a", *lines], "", "0\n"),
+        (["--- a/a", "+++ b/a", *lines], "1\n", None),
+        ([index[0], "index e69de29..5d308e1 100644", "--- a/a", "+++ b/a", *lines], "1\n", None),
+        ([*index, "--- a/a", "+++ b/a", "@@ -0,0 +2 @@", "+0"], "1\n", None),
+    ):
+        (part,) = parsed_patch("\n".join([*patch, ""]))
+        if after is not None:
+            assert patched("a", before, part.hunks) == after
+        else:
+            with pytest.raises(FileProblem, match="none, and the file is not empty"):
+                patched("a", before, part.hunks)
+
+
 def test_names_in_quotes_are_unquoted():
     """As git quotes them: bytes in octal, and escapes."""
     assert parts('--- "a/\\303\\251\\t\\"x"', '+++ "b/\\303\\251\\t\\"x"', "@@ -1 +1 @@", "-x", "+y") == [
@@ -247,10 +268,6 @@ def test_patch_that_git_makes_gives_what_git_had(old, new, ends, context, drift)
     patch = answer.stdout.decode().replace("\n+++ b/y", "\n+++ b/x", 1)
     (part,) = parsed_patch(patch)
     hunks = part.hunks
-    if before and not hunks[0].start:
-        with pytest.raises(FileProblem):  # lines before the first, with no context: as for an empty file
-            patched("x", before, hunks)
-        return
     assert patched("x", before, hunks) == after
     # Without line numbers it is the same, or refused.
     (bare,) = parsed_patch(re.sub(r"(?m)^@@ .* @@$", "@@", patch))

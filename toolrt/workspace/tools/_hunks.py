@@ -16,7 +16,8 @@ file's last line has an end if it had one.  A weaker comparison only ever adds p
 ones is the right place, if the file has the lines that were meant at all.
 
 Limits.  A hunk without an old line is made only where its header counts right and all hunks before it stood at their
-lines: nothing in the text confirms it.
+lines: nothing in the text confirms it.  One that is to go before the first line needs git's word, or another hunk, that
+the file has lines: many a patch calls a file empty that is not.
 """
 
 from __future__ import annotations
@@ -300,7 +301,8 @@ class _ExactLines:
     def __init__(self, text: str) -> None:
         self.lines = lf_lines(text)
         self.layers = [_Layer(self.lines, _exactly)]
-        #: The last index at which lines may be put in.
+        #: The first and the last index at which lines may be put in: behind a byte order mark, and behind a line's end.
+        self.insert_least = int(text.startswith(MARK))
         self.insert_most = len(self.lines) - (text != "" and text[-1] != "\n")
 
     def made(self, placed: _Placed) -> str:
@@ -339,7 +341,7 @@ class _LooseLines:
             _Layer(trimmed, lambda line: _trimmed(_without_end(line))),
             _Layer(trimmed, _with_its_space),
         ]
-        self.insert_most = len(self.lines)
+        self.insert_least, self.insert_most = 0, len(self.lines)
 
     def made(self, placed: _Placed) -> str:
         """The new text, with each hunk at its place."""
@@ -429,7 +431,7 @@ def _insertion(text: _ExactLines | _LooseLines, hunk: Hunk, least: int, drift: i
     if not count:
         return 0
     start = hunk.start
-    if not start or drift or not least <= start <= text.insert_most:
+    if start is None or drift or not max(least, text.insert_least) <= start <= text.insert_most:
         return None
     return None if start < count and not hunk.ended else start
 

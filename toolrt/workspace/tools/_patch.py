@@ -36,6 +36,9 @@ _NOTHING = "/dev/null"
 _EXECUTABLE = "100755"
 _PLAIN = ("100644", _EXECUTABLE)
 
+#: Git's line that names what a file had, where that is not nothing.
+_HAD_LINES = re.compile(r"index (?!0+\.|e69de29|473a0f4)[0-9a-f]{7,}\.\.")
+
 #: The lines of the ``*** Begin Patch`` form.
 _STARRED = re.compile(
     r"\*\*\* ((?:Begin Patch|End Patch|End of File)(?=\s*$)|(?:Update File|Add File|Delete File|Move to):(.+)$)"
@@ -43,19 +46,26 @@ _STARRED = re.compile(
 
 #: The lines around the two halves of a search and replace block.
 _SEARCH = re.compile(r"[<-][<-]{4,8} (?:SEARCH|ORIGINAL)[ \t]*$")
+#: A line that names the file of the hunks below it, as Markdown and answers have it; and the word before the name.
+_TITLE_WORD = re.compile(r"(?:File|Filename|Index):[* ]*")
+_TITLE = re.compile(rf"(?! )[#* ]*(?:{_TITLE_WORD.pattern}\S.*|`[^`\n]+`[*: \t]*)\r?$")
 #: The beginnings of lines that may tell a name, each with the line end before it.
-_HEADER = re.compile(rf"\n(?:\+\+\+ |diff --git |rename |copy |\*\*\* |{_SEARCH.pattern[:-1]}\r?(?=\n))")
+_HEADER = re.compile(
+    rf"\n(?:\+\+\+ |diff --git |rename |copy |\*\*\* |{_TITLE.pattern}|{_SEARCH.pattern[:-1]}\r?$)", re.MULTILINE
+)
 _DIVIDER = re.compile(r"={5,9}[ \t]*$")
 _REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)[ \t]*$")
 _PLACE = re.compile(r":(?:start|end)_line:\s*\d+$|-{5,9}$")
 
-#: What git's ``diff.mnemonicPrefix`` puts before names: of a commit, the index, an object, the working tree, two files.
-_MNEMONIC = re.compile(r"[ciow12]/")
+#: What tells the two texts of one file apart.
+_WHICH = "original|modified|old|new|before|after|updated"
 
-#: What stands behind a name on a ``---`` or ``+++`` line, where the two differ in it alone: a word, or a time.
-_ASIDE = re.compile(
-    r" +(?:\((?:original|modified|old|new|before|after|updated)\)|\d{4}-\d\d-\d\d[ T]\d\d:\d\d\S*(?: [+-]\d{4})?)$"
-)
+#: What stands before the names on ``---`` and ``+++`` lines, where the two differ in it alone: such a word, or what
+#: git's ``diff.mnemonicPrefix`` puts there: of a commit, the index, an object, the working tree, two files.
+_PREFIX = re.compile(rf"(?:[ciow12]|{_WHICH})/(.+)", re.DOTALL)
+
+#: What stands behind them then: a word, or a time.
+_ASIDE = re.compile(rf" +(?:\((?:{_WHICH})\)|\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d\S*(?: [+-]\d{{4}})?)$")
 
 #: How many parts of one patch may be about one file: each is made on what those before it left.
 _TURNS_MOST = 100
@@ -102,13 +112,13 @@ def names_in(text: str) -> tuple[str, ...]:
             written.update(both)
         elif kind in ("rename", "copy"):
             moved.append(_name(line.split(" ", 2)[-1], ends_at_tab=False))
-        elif kind == "***":
-            starred = _STARRED.match(line)
-            if starred is not None and starred[2] is not None:
-                names[meant_path(starred[2].strip())] = None
-        else:
+        elif (starred := _STARRED.match(line)) is not None:
+            names[starred[2] and _name(starred[2].strip(), ends_at_tab=False)] = None
+        elif _SEARCH.match(line) is not None:
             block = _named_before(_lines_up_from(text, at + 1), block) or block
             names[block] = None
+        else:
+            names[_name(_titled(line), ends_at_tab=False)] = None
     # One that another line writes too has git's prefix, perhaps.
     names.update(dict.fromkeys([*moved, *(name[2:] for name in moved if name in written)]))
     return tuple(name for name in names if name)
@@ -129,11 +139,16 @@ def _named_before(lines: Iterable[str], block_name: str | None) -> str | None:
         block_name: the file of the block before, if there is one.
     """
     plain = (line.strip() for line in lines)
-    line = next((line for line in plain if line and not line.startswith("```")), "")
-    line = line.lstrip("#").strip().strip("*").removesuffix(":").strip()
-    name = meant_path(line.strip("`") if line[:1] == "`" else line)
+    name = _name(_titled(next((line for line in plain if line and not line.startswith("```")), "")), ends_at_tab=False)
     # A sentence names no file: the block before it does.
     return name if name and (block_name is None or not re.search(r"\s", name)) else None
+
+
+def _titled(line: str) -> str:
+    """The name on a line, as it stands there, without the marks of Markdown and the word before it."""
+    line = line.lstrip("#").strip().strip("*").removesuffix(":").strip()
+    word = _TITLE_WORD.match(line)
+    return line if word is None else line[word.end() :]
 
 
 def _joined(parts: Iterator[FilePatch]) -> tuple[FilePatch, ...]:
@@ -177,6 +192,8 @@ class _Section:
     creates: bool = False
     executable: bool | None = None
     deletes: bool = False
+    #: Whether git says that the file had lines.
+    had_lines: bool = False
     #: Whether it is of the ``*** Begin Patch`` form: names have no prefixes, and a file is deleted as it is.
     starred: bool = False
     hunks: Hunks = attrs.field(factory=Hunks)
@@ -197,6 +214,10 @@ class _Section:
         return sum(_growth(hunk) for hunk in self.hunks if hunk.start is None or hunk.start <= start)
 
     def part(self) -> FilePatch:
+        if not self.had_lines and not any(hunk.old for hunk in self.hunks):
+            # What goes before the first line of a file is for an empty one, as far as the patch tells.
+            for index, hunk in enumerate(self.hunks):
+                self.hunks[index] = attrs.evolve(hunk, start=hunk.start or None)
         if self.moved_from is not None or self.moved_to is not None:
             if self.moved_from is None or self.moved_to is None:
                 _refuse(self.at, "both names of a file that is renamed or copied", "one of them")
@@ -252,8 +273,8 @@ def _ends_named(old: str, new: str, plain: bool = False) -> tuple[str | None, st
             old = new
         elif new.startswith("b/") and old == new[2:]:
             new = old
-        elif old != new and old[2:] == new[2:] and _MNEMONIC.match(old) and _MNEMONIC.match(new):
-            return old[2:], new[2:]
+        elif old != new and (was := _PREFIX.match(old)) and (now := _PREFIX.match(new)) and was[1] == now[1]:
+            return was[1], was[1]
     prefixed = (old == _NOTHING or old.startswith("a/")) and (new == _NOTHING or new.startswith("b/"))
     cut = 2 if prefixed and not plain else 0
     source, target = (None if name == _NOTHING else name[cut:] for name in (old, new))
@@ -271,7 +292,7 @@ class _PatchReader:
 
     def __init__(self, text: str) -> None:
         self._lines = tuple([line.removesuffix("\n") for line in lf_lines(text)])
-        self._leave_fences()
+        self._leave_markdown()
         #: The next line's index.
         self._at = 0
         #: Where the last search and replace block ended, and the file that it named.
@@ -317,18 +338,35 @@ class _PatchReader:
     def _line(self, index: int) -> str:
         return self._lines[index].removesuffix("\r")
 
-    def _leave_fences(self) -> None:
-        """End the patch where a fence around it closes, as Markdown has one; what stands up to the next is left out."""
+    def _titles(self) -> Iterator[tuple[int, tuple[int, str]]]:
+        """The hunks whose file a line names, with nothing but empty lines and the fence that opens between.
+
+        Gives the index of each, and of that line, and the name.
+        """
+        for index, line in enumerate(self._lines):
+            if line.startswith("@@"):
+                aboves = (at for at in range(index - 1, -1, -1) if self._lines[at].strip())
+                above = next((at for at in aboves if not self._lines[at].startswith("```")), 0)
+                if _TITLE.match(self._lines[above]) is not None:
+                    yield index, (above, _titled(self._lines[above]))
+
+    def _leave_markdown(self) -> None:
+        """End the patch where a fence around it closes; what stands up to the next is left out.
+
+        Below a line that names the file of a hunk a header of the ``*** Begin Patch`` form stands for it.
+        """
         lines = list(self._lines)
+        titles = dict(self._titles())
         fences = [index for index, line in enumerate(lines) if line.startswith("```")]
-        if not fences or any(map(self._ends_hunk, range(fences[0]))):
-            return
-        for closing, opening in itertools.pairwise([*fences[1:], len(lines)]):
-            between = lines[closing + 1 : opening]
-            another = opening == len(lines) or (opening + 1 < len(lines) and self._begins_file(opening + 1))
-            closes = another and self._line(closing).rstrip() == "```"
-            if closes and not any(re.match(r"\+|@@|diff |---|\*\*\* |-\S|<{5}", line) for line in between):
-                lines[closing : opening + 1] = ["*** End Patch"] * len(lines[closing : opening + 1])
+        if fences and not any(map(self._ends_hunk, range(fences[0]))):
+            for closing, opening in itertools.pairwise([*fences[1:], len(lines)]):
+                between = lines[closing + 1 : opening]
+                begins = opening + 1 in titles or (opening + 1 < len(lines) and self._begins_file(opening + 1))
+                closes = (opening == len(lines) or begins) and self._line(closing).rstrip() == "```"
+                if closes and not any(re.match(r"\+|@@|diff |---|\*\*\* |-\S|<{5}", line) for line in between):
+                    lines[closing : opening + 1] = ["*** End Patch"] * len(lines[closing : opening + 1])
+        for index, (above, name) in titles.items():
+            lines[above:index] = [*["*** End Patch"] * (index - above - 1), f"*** Update File: {name}"]
         self._lines = tuple(lines)
 
     def _names_at(self, index: int) -> bool:
@@ -348,7 +386,7 @@ class _PatchReader:
 
     def _starred(self, line: re.Match[str], section: _Section | None) -> _Section | None:
         """A line of the ``*** Begin Patch`` form; the section that it begins, or goes on with."""
-        word, name = line[1].partition(":")[0], None if line[2] is None else meant_path(line[2].strip())
+        word, name = line[1].partition(":")[0], line[2] and _name(line[2].strip(), ends_at_tab=False)
         if word == "End of File":
             if section is not None and section.hunks:
                 section.hunks[-1] = attrs.evolve(section.hunks[-1], ends_file=True)
@@ -390,6 +428,8 @@ class _PatchReader:
                 _refuse(self._at + 1, f"a mode of {' or '.join(_PLAIN)}", "another", "Leave it away.")
             if word == "new":
                 section.executable = mode == _EXECUTABLE
+        elif _HAD_LINES.match(line) is not None:
+            section.had_lines = True
         elif line.startswith(("GIT binary patch", "Binary files ")):
             _refuse(self._at + 1, "a change of text", "a binary patch", "Leave it away.")
         elif section.hunks and line.strip() and line[0] in " +-\\" and line != "-- ":
@@ -449,7 +489,7 @@ class _PatchReader:
             return None
         self._at = index
         # What is only put in is confirmed by the two line numbers alone: they have to say the same place.
-        follows = old_count > 0 or start == 0 or int(header[3]) == start + 1 + section.grown_above(start)
+        follows = old_count > 0 or int(header[3]) == start + 1 + section.grown_above(start)
         return Hunk(start if follows else None, tuple(lines), at)
 
     def _next_file_at(self, index: int) -> bool:
@@ -580,7 +620,9 @@ def _differing(old: list[str], new: list[str]) -> Iterator[HunkLine]:
 
 
 def _name(text: str, *, ends_at_tab: bool = True) -> str:
-    """The name on a header line: unquoted, without the time that some write behind it."""
+    """The name on a header line: without quotes or backticks, and without the time that some write behind it."""
+    if text[:1] == "`" == text.rstrip()[-1:]:
+        text = text.strip().strip("`")
     if text.startswith('"'):
         end = re.match(r'"((?:[^"\\]|\\.)*)"', text)
         if end is not None:
