@@ -14,9 +14,9 @@ from toolrt.workspace.tools import _large_file
 
 @pytest.fixture
 def small_limits(monkeypatch):
-    """Files of more than 20 bytes are large, and are read 7 bytes at a time."""
+    """Files of more than 20 bytes are large, and are read 9 bytes at a time."""
     monkeypatch.setattr("toolrt.workspace.tools._reading.SIZE_LIMIT", 20)
-    monkeypatch.setattr(_large_file, "_BLOCK", 7)
+    monkeypatch.setattr(_large_file, "_BLOCK", 9)
 
 
 async def test_lines_of_a_large_file_are_read(tree, call):
@@ -46,9 +46,16 @@ TEXTS = [
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("text", TEXTS)
-async def test_blocks_give_the_lines_that_the_whole_has(tree, call, monkeypatch, text):
-    """Wherever a block ends: in a line end of two bytes, or in a character."""
-    tree.put("a", text.encode())
+@pytest.mark.parametrize(
+    ("encoding", "named"),
+    [("utf-8", None), ("utf-16-le", None), ("utf-16-be", "utf-16-be"), ("utf-32-le", None), ("cp500", "cp500")],
+)
+async def test_blocks_give_the_lines_that_the_whole_has(tree, call, monkeypatch, text, encoding, named):
+    """Wherever a block ends: in a line end of several bytes, or in a character, or in a half of one."""
+    text = text.replace("日本", "日😀") + "😀" * 3
+    marked = "" if named or encoding == "utf-8" else "\ufeff"
+    content = (marked + text).encode(encoding, "xmlcharrefreplace" if len("\n".encode(encoding)) == 1 else "strict")
+    tree.put("a", content)
     large = []
     ranges = [
         *({"offset": offset, "limit": limit} for offset in range(1, 14) for limit in (None, 1, 2, 9)),
@@ -58,7 +65,7 @@ async def test_blocks_give_the_lines_that_the_whole_has(tree, call, monkeypatch,
 
     async def answer(more):
         try:
-            return await call(tree, "read_file", path="a", **more)
+            return await call(tree, "read_file", path="a", encoding=named, **more)
         except toolrt.workspace.FileProblem as problem:
             return problem.expected
 
@@ -70,12 +77,13 @@ async def test_blocks_give_the_lines_that_the_whole_has(tree, call, monkeypatch,
 
 @pytest.mark.usefixtures("small_limits")
 async def test_large_file_in_a_named_encoding(tree, call):
-    """Line ends are single bytes there; in UTF-16 they are not."""
+    """A character may have the bytes of a line end in it, elsewhere than in UTF-16 only its own."""
     tree.put("a", "日本語\nテキスト\n終わり\n".encode("shift_jis"))
     assert await call(tree, "read_file", path="a", offset=2, limit=1, encoding="shift_jis") == "テキスト\n"
     assert await call(tree, "read_file", path="a", tail=1, encoding="shift_jis") == "終わり\n"
-    tree.put("b", "\ufeff日本語\nテキスト\n終わり\n".encode("utf-16-le"))
-    assert (await refusal(call, tree, "read_file", path="b", tail=1)).remedy == "Use search: it reads larger files."
+    tree.put("b", "\ufeff\u0a0a\u0d0d\n\u0a00\u000d\u0a0a\n終わり\n".encode("utf-16-le"))
+    assert await call(tree, "read_file", path="b", tail=1) == "終わり\n"
+    assert await call(tree, "read_file", path="b", offset=2, limit=2) == "\u0a00\r\u0a0a\n"
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -84,6 +92,9 @@ async def test_large_file_that_is_no_text_is_refused(tree, call):
     tree.put("a", b"text\n" + b"\xff\xfe\n" * 9 + b"a\0b\n" + b"end\n")
     assert await call(tree, "read_file", path="a", limit=1) == "text\n"
     assert await call(tree, "read_file", path="a", tail=1) == "end\n"
+    tree.put("b", "\ufeffone\ntwo\nthree\n".encode("utf-16-le") + b"x")
+    assert await call(tree, "read_file", path="b", offset=2, limit=1) == "two\n"
+    assert "not UTF-16-LE" in (await refusal(call, tree, "read_file", path="b", tail=1)).got
     assert "not UTF-8" in (await refusal(call, tree, "read_file", path="a", offset=2, limit=1)).got
     assert "binary data" in (await refusal(call, tree, "read_file", path="a", tail=2)).got
 

@@ -1,9 +1,12 @@
 r"""Reads some lines of a file of any size, block by block.
 
 Rules.  What is in memory at a time is bounded by what an answer may have, not by the file.  Lines are counted and cut
-as for other files (``\n``, ``\r\n``, ``\r``), but on bytes, in encodings where these bytes are line ends and nothing
-else: all that can be named but UTF-16, UTF-32 and EBCDIC.  The file is read as it is found: lines that another program
-appends meanwhile may be there or not, but another file under the name is a refusal.
+as for other files (``\n``, ``\r\n``, ``\r``).  The file is read as it is found: lines that another program appends
+meanwhile may be there or not, but another file under the name is a refusal.
+
+Theory.  In most encodings the bytes of a line end are line ends and nothing else, so line ends are looked for as if the
+file were Latin-1.  UTF-16, UTF-32 and EBCDIC write them otherwise: there each character, or each half of one, has as
+many bytes as any other, so a block that begins where one begins is decoded by itself.
 
 Limits.  The file does not count as seen: what is too large to be edited needs no check of what it had.
 """
@@ -12,7 +15,6 @@ from __future__ import annotations
 
 import codecs
 import itertools
-import re
 from functools import partial
 
 import attrs
@@ -23,14 +25,13 @@ from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread, os_errors
 from toolrt.workspace.disk._disk import Snapshot
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
+from toolrt.workspace.text._text import LINE_END, line_ends
 
 #: How many bytes are read at a time.
 _BLOCK = 1024 * 1024
 
 #: How many characters of a large file a read gives at most, as each may have 4 bytes.
 CHARACTERS_MOST = SIZE_LIMIT // 4
-
-_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 @attrs.define
@@ -45,8 +46,11 @@ class LargeFile:
     most: int
     #: The device and the number of the file that was found; None: none was read yet.
     _number: tuple[int, int] | None = attrs.field(default=None, init=False)
-    #: How many bytes it has.
+    #: How many bytes it has, and how many the end of a line has.
     _size: int = attrs.field(default=0, init=False)
+    _unit: int = attrs.field(default=1, init=False)
+    #: What it is read in to find the ends of its lines.
+    _ends_as: str = attrs.field(default="latin-1", init=False)
 
     async def lines(self, first: int, limit: int | None) -> str:
         """`limit` lines from line `first` on, counted from 1, or so many of them that no more fit.
@@ -61,13 +65,13 @@ class LargeFile:
             block = await self._block(at, _BLOCK)
             if not block:
                 raise await self._too_far(first)
-            count, end = await in_thread(partial(_skipped, block, first - line))
+            count, end = await in_thread(partial(self._skipped, block, first - line))
             line, at = line + count, at + (end if line + count == first else len(block))
         found = b""
         while len(found) <= self._bytes and (block := await self._block(at, _BLOCK)):
             found, at = found + block, at + len(block)
             if limit is not None:
-                count, end = await in_thread(partial(_skipped, found, limit))
+                count, end = await in_thread(partial(self._skipped, found, limit))
                 if count == limit:
                     return self._text(found[:end])
         if not found and first > 1:
@@ -85,10 +89,10 @@ class LargeFile:
         await self._block(0, 4)
         at, found, starts = self._size, b"", [0]
         while at > 0 and len(found) <= self._bytes and len(starts) <= count:
-            size = min(_BLOCK, at)
-            at -= size
-            found = (await self._block(at, size, to_its_end=True)) + found
-            starts = [0, *(end.end() for end in _LINE_END.finditer(found) if end.end() < len(found))]
+            begin = max(0, at - _BLOCK) // self._unit * self._unit
+            found = (await self._block(begin, at - begin, to_its_end=True)) + found
+            at, text = begin, found.decode(self._ends_as, "replace")
+            starts = [0, *(end.end() for end in LINE_END.finditer(text) if end.end() < len(text))]
         if at > 0:
             del starts[0]  # a line that begins before
         if not starts:
@@ -96,18 +100,20 @@ class LargeFile:
                 self._identity.path, "a last line that fits into an answer", "a longer one", "Search can show parts."
             )
         starts = starts[-count:]
-        return self._text(found[starts[0] :]), len(starts)
+        return self._text(found[self._bytes_of(text[: starts[0]]) :]), len(starts)
 
     async def count(self) -> int:
         """How many lines it has.
 
         Checkpoint: always.
         """
-        at, ends, last = 0, 0, b"\n"
-        while block := await self._block(at, _BLOCK):
-            ends += (await in_thread(partial(_skipped, block, None)))[0]
-            at, last = at + len(block), block[-1:]
-        return ends + (last not in b"\r\n")
+        at, ends, block = 0, 0, b""
+        while more := await self._block(at, _BLOCK):
+            block = more
+            ends += (await in_thread(partial(self._skipped, block, None)))[0]
+            at += len(block)
+        last = block[-self._unit :].decode(self._ends_as, "replace")
+        return ends + (last not in "\r\n")
 
     @property
     def _bytes(self) -> int:
@@ -129,21 +135,18 @@ class LargeFile:
             if self._number is None:
                 self._number, self._size = number, part.stat.size
                 self._encoding = self._encoding or encoding_of(part.content) or DEFAULT
-                if "\r\n".encode(self._encoding) != b"\r\n":
-                    raise FileProblem(
-                        self._identity.path,
-                        f"at most {SIZE_LIMIT} bytes of {self._encoding.upper()}",
-                        f"{self._size} bytes",
-                        "Use search: it reads larger files.",
-                    )
+                if (end := "\n".encode(self._encoding)) != b"\n":
+                    self._unit, self._ends_as = len(end), self._encoding
             elif number != self._number:
                 raise FileProblem(
                     self._identity.path, "the file as its beginning was", "another one by now", "Read it again.",
                     retryable=True,
                 )  # fmt: skip
             found += part.content
-        if not to_its_end and len(found) > 1 and found.endswith(b"\r") and at + len(found) < self._size:
-            return found[:-1]
+        if not to_its_end and at + len(found) < self._size:
+            found = found[: len(found) // self._unit * self._unit]
+            if len(found) > self._unit and found.endswith("\r".encode(self._ends_as)):
+                return found[: -self._unit]
         return found
 
     def _text(self, content: bytes, *, cut: bool = False) -> str:
@@ -156,11 +159,15 @@ class LargeFile:
             content = content[: len(content) - len(decoder.getstate()[0])]
         return decoded(self._identity.path, content, encoding)
 
+    def _skipped(self, block: bytes, most: int | None) -> tuple[int, int]:
+        """How many lines end in the block, up to `most`, and where the last of these ends."""
+        text = block.decode(self._ends_as, "replace")
+        ends = line_ends(text)
+        if most is None or ends < most:
+            return ends, len(block)
+        last = next(itertools.islice(LINE_END.finditer(text), most - 1, None))
+        return most, self._bytes_of(text[: last.end()])
 
-def _skipped(block: bytes, most: int | None) -> tuple[int, int]:
-    """How many lines end in the block, up to `most`, and where the last of these ends."""
-    ends = block.count(b"\n") + (block.count(b"\r") - block.count(b"\r\n") if b"\r" in block else 0)
-    if most is None or ends < most:
-        return ends, len(block)
-    last = next(itertools.islice(_LINE_END.finditer(block), most - 1, None))
-    return most, last.end()
+    def _bytes_of(self, text: str) -> int:
+        """How many bytes there were of what is `text` where the ends of lines are looked for."""
+        return len(text.encode(self._ends_as, "replace"))
