@@ -10,7 +10,7 @@ import attrs
 from tests.order._batch_shell import Owner, Shell, conflict
 from tests.order._choices import Choices
 from tests.order._step import STATE, Instruction, PlainTool, Steps
-from toolrt.model import READ, WRITE, Claim, Outcome, ToolOutput
+from toolrt.model import READ, WRITE, Claim, Outcome, State, ToolOutput
 from toolrt.order import (
     BatchState,
     CallMove,
@@ -51,7 +51,10 @@ class BatchMachine:
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
         self.outstanding: list[Instruction] = []
-        self.preferring: list[tuple[LaneRecord, CallRecord]] = []
+        #: The call that the slot policy has named, and that has not started; None: there is none.
+        self.preferred: CallRecord | None = None
+        #: The calls that are to run again, each with its lane and the state that it is to be shown.
+        self.repeats: list[tuple[LaneRecord, CallRecord, State]] = []
         self.spawned: list[int] = []
         self.answered: set[int] = set()
         self.cancelled = False
@@ -83,7 +86,14 @@ class BatchMachine:
     def step(self, event: str, *values: Any) -> list[Instruction]:
         """Let it happen, and look at what the shell would be told of it."""
         before = self.situation()
-        return self.told(event, before, self.steps.step(event, *values))
+        told = self.steps.step(event, *values)
+        assert self.preferred is None, "the call that the slot policy names does not start"
+        while self.repeats:
+            lane, call, state = self.repeats.pop()
+            assert (call.modifiers, call.merged, call.undecided, call.reads) == ((), None, None, None)
+            assert (call.saw, call.stale) == (state, "stale")
+            assert call not in lane.modified
+        return self.told(event, before, told)
 
     def told(self, event: str, before: set[str], told: list[Instruction]) -> list[Instruction]:
         self.look_at(told)
@@ -100,7 +110,7 @@ class BatchMachine:
         for place, (verb, index) in enumerate(told):
             if verb == "skipped" and event != "answer_late":
                 assert ("interrupt", index) in told[:place], "it is skipped and goes on"
-            if verb == "invalid":
+            if verb in ("invalid", "error"):
                 self.note_failure(self.machine.calls[index])
         return told
 
@@ -128,7 +138,9 @@ class BatchMachine:
     def look_at(self, told: list[Instruction]) -> None:
         """Look at instructions that were carried out."""
         for verb, index in told:
-            if verb in ("wake", "spawn", "prefer") or verb.startswith(("interrupt", "ask", "decide")):
+            if verb in ("wake", "spawn", "prefer", "looks_at", "claims", "stale", "decide", "interrupt"):
+                continue
+            if verb.startswith("interrupt_"):
                 continue
             if verb == "approve":
                 self.outstanding.append((verb, index))
@@ -180,8 +192,6 @@ class BatchMachine:
             yield 3, self.lane_begins
         if self.outstanding:
             yield 3, self.approval_answers
-        if self.preferring:
-            yield 3, self.slot_policy_answers
         if self.spawned:
             yield 4, self.task_starts
         if self.running():
@@ -235,11 +245,6 @@ class BatchMachine:
             before = self.situation()
             self.end_unstarted(lane, call, Outcome.DENIED)
             self.told("denied", before, self.steps.collect())
-
-    def slot_policy_answers(self) -> None:
-        """It names a call that was ready when it was asked, and may not be any more."""
-        lane, call = self.preferring.pop(0)
-        self.step("preferred", lane, call)
 
     def task_starts(self) -> None:
         call = self.machine.calls[self.spawned.pop(self.choices.below(len(self.spawned)))]
@@ -363,7 +368,7 @@ class BatchMachine:
                 assert (call.asked is not None) == early, "how long the lane stands still decides what it claims"
             elif call.state in (CallState.READY, CallState.AGAIN):
                 assert not blockers
-                assert self.preferring or self.free() <= 0, f"{call} waits, and a slot is free"
+                assert self.free() <= 0, f"{call} waits, and a slot is free"
 
     def lanes_keep_state_keys_apart(self) -> None:
         """No two calls of a shared lane have claims on the state that conflict; a claim on everything may stay."""
@@ -386,6 +391,7 @@ class BatchMachine:
             for call in lane.calls:
                 assert call.tool is not None
                 assert lane.shared == call.safe == (call.tool.claims is not None)
+                assert call.asked is None or self.asked_in[call.call_index] is lane, "its claims are of another lane"
             assert all(call.lane == number for call in lane.calls)
 
     def results_are_decided_in_call_order(self) -> None:
@@ -417,12 +423,7 @@ class BatchMachine:
     def goes_on(self) -> None:
         """Where nothing runs and nothing is to be answered, no call of the lane that runs waits."""
         lane = self.machine.running
-        if (
-            lane is None
-            or self.outstanding
-            or self.preferring
-            or any(call.state.holds is Holds.SLOT for call in lane.calls)
-        ):
+        if lane is None or self.outstanding or any(call.state.holds is Holds.SLOT for call in lane.calls):
             return
         stuck = [call for call in lane.calls if call.status in (Status.QUEUED, Status.EXECUTING)]
         assert not stuck, f"{stuck} wait and nothing will wake them"

@@ -12,8 +12,8 @@ from toolrt.order import (
     CallMove,
     CallRecord,
     CallState,
+    Claimed,
     ClaimTable,
-    Holds,
     LaneRecord,
     MergedCall,
     Status,
@@ -69,6 +69,8 @@ class Shell(Recording):
     def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
         super().spawn(lane, call)
         batch = self.batch
+        preferred, batch.preferred = batch.preferred, None
+        assert preferred in (None, call), "another call took the slot"
         assert not batch.cancelled, "something was spawned after a cancel"
         assert call.state in (CallState.SPAWNED, CallState.RESPAWNED)
         assert not batch.blockers(call), "it was spawned before its tickets were granted"
@@ -76,53 +78,33 @@ class Shell(Recording):
         assert fresh, "its claims may have changed"
         batch.spawned.append(call.call_index)
 
-    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
-        super().ask(lane, call)
-        self.batch.waited.discard(call.call_index)
-        assert call.tool is not None
-        looked_at = () if call.tool.claims_after is None else self.batch.some_claims()
-        if looked_at:
-            self.batch.machine.admission.looks(lane, call, looked_at)
-        else:
-            self.ask_claims(lane, call)
+    def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
+        super().looks_at(lane, call)
+        if call.state is CallState.ASKING:
+            assert not self.batch.blockers(call), "what its claims look at may still change"
+            if self.batch.choices.one_in(2):
+                return call.after
+        return self.batch.some_claims()
 
-    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
-        super().ask_claims(lane, call)
-        for earlier in lane.calls[: lane.calls.index(call)] if call in lane.calls else lane.calls:
-            assert not (earlier.tickets and changes(earlier, call)), "what its claims look at may still change"
-        claims = self.batch.some_claims() if lane.shared else (Claim((), WRITE, subtree=True),)
-        if call.asked is not None:
-            assert self.batch.asked_in[call.call_index] is lane, "its claims follow from the state of another lane"
-            claims, call.asked, call.asks_again = call.asked, None, True
-            self.batch.waited.add(call.call_index)
-        refusal = "refused" if self.batch.choices.one_in(8) else None
-        self.batch.machine.admission.claimed(lane, call, claims, refusal)
-
-    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
-        super().ask_early(lane, call)
-        self.batch.asked_in[call.call_index] = lane
-        call.asked = self.batch.some_claims()
-
-    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
-        super().ask_late(lane, call)
-        assert not self.batch.blockers(call), "what its claims look at may still change"
-        same = self.batch.choices.one_in(2)
-        self.batch.machine.admission.looks_now(lane, call, call.after if same else self.batch.some_claims())
-
-    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
-        super().ask_now(lane, call, looked_at)
+    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+        super().claims(lane, call)
         batch = self.batch
-        assert not batch.blockers(call), "what its claims look at may still change"
-        claims, why = batch.some_claims(), batch.choices.one_of((None, None, None, "refused"))
-        batch.machine.admission.known(lane, call, claims, batch.some_claims() if looked_at is None else looked_at, why)
+        if lane.stands_at is None:
+            for earlier in lane.calls[: lane.calls.index(call)] if call in lane.calls else lane.calls:
+                assert not (earlier.tickets and changes(earlier, call)), "what its claims look at may still change"
+            batch.waited.discard(call.call_index)
+        elif lane.stands_at is call:
+            assert not batch.blockers(call), "what its claims look at may still change"
+        else:  # it is asked early
+            batch.asked_in[call.call_index] = lane
+            batch.waited.add(call.call_index)
+        claims = batch.some_claims() if lane.shared else (Claim((), WRITE, subtree=True),)
+        return claims, claims if lane.shared else (), "refused" if batch.choices.one_in(8) else None
 
-    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
-        super().ask_again(lane, call)
+    def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:
+        super().stale(lane, call)
         self.batch.asked_again.add(call.call_index)
-        if self.batch.choices.one_in(4):
-            self.batch.end_unstarted(lane, call, Outcome.ERROR)
-        else:
-            self.batch.machine.holds(lane, call)
+        return (Outcome.ERROR, "stale") if self.batch.choices.one_in(4) else None
 
     def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
         if event is CallMove.SKIP and call.tool is not None:
@@ -130,22 +112,17 @@ class Shell(Recording):
             assert ("its thread cannot be stopped" in why) == (runs and not call.tool.is_async)
         super().answer(call, outcome, why, event)
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
         super().prefer(lane, ready)
         batch = self.batch
         lent = batch.machine.lent  # what has just ended may not have given its slot back yet
         free = batch.limit - lane.running if lent is None else lent.free
         assert len(ready) > free > 0, "the slot policy has nothing to choose"
         assert ready == sorted(ready, key=lambda call: call.call_index), "they are not in call order"
-        assert all(one is not lane for one, _ in batch.preferring), "it is asked again before it has answered"
-        chosen = batch.choices.one_of(ready)
-        if batch.choices.one_in(2):
-            batch.preferring.append((lane, chosen))
-        else:
-            batch.machine.preferred(lane, chosen)
-            assert call_runs(chosen), "another call took the slot"
+        batch.preferred = batch.choices.one_of(ready)
+        return batch.preferred
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
+    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
         """A call that returned modifiers: they apply, or it is stale and runs again, or is refused."""
         super().decide(lane, call)
         batch, place = self.batch, lane.calls.index(call)
@@ -158,12 +135,9 @@ class Shell(Recording):
         )
         assert call.tool is not None
         if call.tool.pure and batch.machine.cancel_reason is None and batch.choices.one_in(2):
-            now = STATE.set("k", str(batch.choices.below(3)))
-            batch.machine.repeat(lane, call, now, "stale")
-            assert (call.modifiers, call.merged, call.undecided, call.reads) == ((), None, None, None)
-            assert (call.saw, call.stale) == (now, "stale")
-            assert call not in lane.modified
-        elif batch.choices.one_in(4):
+            batch.repeats.append((lane, call, lane.decisions.state))
+            return "stale"
+        if batch.choices.one_in(4):
             lane.modified.remove(call)
             batch.settle(call, Outcome.ERROR)
             call.modifiers = ()
@@ -173,8 +147,4 @@ class Shell(Recording):
         else:
             batch.settle(call, Outcome.OK)
             call.merged = MergedCall(STATE, STATE.set("of", str(call.call_index)), ())
-
-
-def call_runs(call: CallRecord) -> bool:
-    """Whether it has a slot."""
-    return call.state.holds is Holds.SLOT
+        return None

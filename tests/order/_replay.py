@@ -3,8 +3,8 @@
 A record is a list of steps in the order in which they happen:
 
     facts      what the shell wrote into records since the machine last ran: plain values by call_index
-    event      a method of the machine, or of its admission, with its values; `end` when it has returned
-    do         an instruction or a question, with its values; `done` when the shell has carried it out
+    event      a method of the machine, with its values; `end` when it has returned
+    do         an instruction or a question, with its values; `done` when the shell has carried it out, with its answer
 
 Calls, lanes and tools stand in it as numbers and plain facts.  `replay` drives a machine that knows no Trio by the
 events and the facts, and compares each instruction and each state on the way.
@@ -23,22 +23,20 @@ from toolrt import probe
 from toolrt.invariants.mutants._mutant import patched
 from toolrt.model import ToolCall
 from toolrt.order import CallRecord, ClaimTable, LaneRecord, Machine
-from toolrt.order._admission import Admission
 from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._run import BatchRun
 
-EVENTS = {
-    Machine: "place seal begin pass_over granted allowed holds dispatch preferred failed returned decide repeat merged "
-    "finish cancel stop answer_late answer_not_started",
-    Admission: "looks claimed looks_now known",
-}
+EVENTS = (
+    "place seal begin pass_over granted allowed dispatch failed returned decide merged finish cancel stop answer_late "
+    "answer_not_started"
+)
 INSTRUCTIONS = {
     BatchRun: "spawn approve answer interrupt interrupt_children interrupt_lane wake",
-    ToolQuestions: "ask ask_claims ask_early ask_late ask_now ask_again decide prefer",
+    ToolQuestions: "looks_at claims stale decide prefer",
 }
 
 #: What the shell writes into the record of a call, and the machine reads.
-_FACTS = ("state", "stops", "asked", "asks_again", "undecided", "modifiers", "merged", "result")
+_FACTS = ("state", "stops", "asks_again", "undecided", "modifiers", "merged", "result")
 
 
 @attrs.frozen
@@ -125,15 +123,15 @@ def recording(batch_id: str) -> Iterator[list[Record]]:
 
         return wrapped
 
-    def event(kind: type, name: str) -> Callable[..., Any]:
+    def event(name: str) -> Callable[..., Any]:
         def make(method: Callable[..., Any]) -> Callable[..., Any]:
             def wrapped(self: Any, *values: Any) -> Any:
-                record = of(self if kind is Machine else self._host)
+                record = of(self)
                 if record is None or record.inside:
                     return method(self, *values)
                 record.enter()
                 told = [plain(value, record.machine) for value in values]
-                record.steps.append(("event", kind, name, told))
+                record.steps.append(("event", name, told))
                 try:
                     return method(self, *values)
                 finally:
@@ -152,11 +150,13 @@ def recording(batch_id: str) -> Iterator[list[Record]]:
                     return method(self, *values, **named)
                 record.steps.append(("do", name, [plain(value, record.machine) for value in values]))
                 record.leave()
+                answer = None
                 try:
-                    return method(self, *values, **named)
+                    answer = method(self, *values, **named)
                 finally:
                     record.enter()
-                    record.steps.append(("done",))
+                    record.steps.append(("done", plain(answer, record.machine)))
+                return answer
 
             return wrapped
 
@@ -164,9 +164,8 @@ def recording(batch_id: str) -> Iterator[list[Record]]:
 
     with ExitStack() as stack:
         stack.enter_context(patched(Machine, "__init__", made))
-        for kind, names in EVENTS.items():
-            for name in names.split():
-                stack.enter_context(patched(kind, name, event(kind, name)))
+        for name in EVENTS.split():
+            stack.enter_context(patched(Machine, name, event(name)))
         for owner, names in INSTRUCTIONS.items():
             for name in names.split():
                 stack.enter_context(patched(owner, name, instruction(name)))
@@ -201,9 +200,8 @@ class Replay:
             self._write(*step[1:])
             return
         assert step[0] == "event", f"the machine says no more, the record has {step}"
-        _, kind, name, values = step
-        target = self.machine if kind is Machine else self.machine.admission
-        getattr(target, name)(*map(self._own, values))
+        _, name, values = step
+        getattr(self.machine, name)(*map(self._own, values))
         assert next(self._steps) == ("end",), f"after {name} the record has more instructions"
 
     def _write(self, new: Any, written: Any, modified: Any) -> None:
@@ -224,15 +222,16 @@ class Replay:
             return self.machine.calls[value.index] if value.kind == "call" else self.machine.lanes[value.index]
         return [self._own(one) for one in value] if isinstance(value, list) else value
 
-    def _said(self, name: str, *values: Any) -> None:
+    def _said(self, name: str, *values: Any) -> Any:
         told = [plain(value, self.machine) for value in values]
         step = next(self._steps, None)
         assert step == ("do", name, told), f"the machine says {name} {told}, the record has {step}"
         self.followed += 1
-        while (step := next(self._steps)) != ("done",):
+        while (step := next(self._steps))[0] != "done":
             self._happens(step)
+        return self._own(step[1])
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or not any(name in names.split() for names in INSTRUCTIONS.values()):
             raise AttributeError(name)
         return lambda *values: self._said(name, *values)

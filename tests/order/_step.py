@@ -1,4 +1,7 @@
-"""The machine as a function: an event goes in, a list of instructions comes out.  No Trio, no clock, no tool."""
+"""The machine as a function: an event goes in, a list of instructions comes out.  No Trio, no clock, no tool.
+
+Questions stand in that list, too; what they are answered is fixed beforehand.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import attrs
 
 from toolrt.model import Claim, Outcome, State, ToolCall, ToolResult
-from toolrt.order import CallMove, CallRecord, ClaimTable, LaneRecord, LentSlot, Machine
+from toolrt.order import CallMove, CallRecord, Claimed, ClaimTable, LaneRecord, LentSlot, Machine
 
 #: An instruction: its verb, and the call or lane that it is for, by index.
 Instruction = tuple[str, int]
@@ -31,46 +34,50 @@ class PlainTool:
 
 
 class Recording:
-    """Verbs that record each instruction; they fix results at once, because that takes no work."""
+    """Verbs and questions that record each instruction; they fix results at once, because that takes no work.
+
+    A call claims nothing, and of the ready ones the last that `preferred` names takes the next slot, else the first.
+    """
 
     def __init__(self) -> None:
         self.told: list[Instruction] = []
+        self.preferred: list[int] = []
 
     def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
         self.told.append(("spawn", call.call_index))
 
-    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
-        self.told.append(("ask", call.call_index))
+    def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
+        self.told.append(("looks_at", call.call_index))
+        return ()
 
-    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
-        self.told.append(("ask_claims", call.call_index))
+    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+        self.told.append(("claims", call.call_index))
+        return (), (), None
 
-    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
-        self.told.append(("ask_early", call.call_index))
-
-    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
-        self.told.append(("ask_late", call.call_index))
-
-    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
-        self.told.append(("ask_now", call.call_index))
-
-    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
-        self.told.append(("ask_again", call.call_index))
+    def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:
+        self.told.append(("stale", call.call_index))
+        return None
 
     def approve(self, lane: LaneRecord, call: CallRecord) -> None:
         self.told.append(("approve", call.call_index))
 
     def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
+        self.settle(call, outcome, why, event)
+        self.told.append((outcome.value, call.call_index))
+
+    def settle(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
         call.happen(event)
         call.modifiers = () if event is CallMove.SKIP else call.modifiers
         call.result = ToolResult(call.call_id, call.call_index, call.name, outcome, None, why, 0)
-        self.told.append((outcome.value, call.call_index))
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
+    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
         self.told.append(("decide", call.call_index))
+        return None
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
         self.told.append(("prefer", lane.index))
+        named = self.preferred.pop(0) if self.preferred else ready[0].call_index
+        return next(call for call in ready if call.call_index == named)
 
     def interrupt(self, call: CallRecord) -> None:
         self.told.append(("interrupt", call.call_index))
@@ -94,7 +101,7 @@ class Steps:
         tables: where tickets are taken; one of its own by default.
         prefers: whether there is a slot policy.
         lent: the slot of the parent call, of a sub-batch.
-        verbs: what records; they may answer questions at once, too.
+        verbs: what records, and answers questions.
     """
 
     def __init__(
@@ -106,10 +113,10 @@ class Steps:
         lent: LentSlot | None = None,
         verbs: Recording | None = None,
     ) -> None:
-        self._verbs = Recording() if verbs is None else verbs
+        self.verbs = Recording() if verbs is None else verbs
         tables = tables or (ClaimTable(),)
         pairs = [(one, one) for one in tables]
-        self.machine = Machine("batch", self._verbs, self._verbs, pairs, limit, approves, lent=lent, prefers=prefers)
+        self.machine = Machine("batch", self.verbs, self.verbs, pairs, limit, approves, lent=lent, prefers=prefers)
 
     def new_call(self, tool: PlainTool, stops: bool = False) -> CallRecord:
         """A call that was submitted: its record, which has no lane yet."""
@@ -121,16 +128,14 @@ class Steps:
 
     def step(self, event: str, *values: Any) -> list[Instruction]:
         """Let `event` happen, with these values; gives what follows from it, in order."""
-        happens = getattr(self.machine, event, None) or getattr(self.machine.admission, event)
-        happens(*values)
+        getattr(self.machine, event)(*values)
         return self.collect()
 
     def collect(self) -> list[Instruction]:
         """What was told since."""
-        told, self._verbs.told = self._verbs.told, []
+        told, self.verbs.told = self.verbs.told, []
         return told
 
     def settle(self, call: CallRecord, outcome: Outcome) -> None:
         """Fix the result of a call that the machine did not answer itself."""
-        self._verbs.answer(call, outcome, "", CallMove.SETTLE)
-        self._verbs.told.pop()
+        self.verbs.settle(call, outcome, "", CallMove.SETTLE)

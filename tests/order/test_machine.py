@@ -1,6 +1,6 @@
 """The machine of a batch, model-checked: whatever happens in whatever order, what must hold of its records holds.
 
-Nothing here imports Trio.  What tools, policies and approval checks answer is chosen by Hypothesis, as an event.
+Nothing here imports Trio.  What tools, policies and approval checks answer is chosen by Hypothesis.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from tests.order._batch_machine import TOOLS, BatchMachine
 from tests.order._choices import Choices, choices
-from tests.order._step import STATE, Instruction, PlainTool, Steps
+from tests.order._step import STATE, Instruction, PlainTool, Recording, Steps
 from toolrt.errors import InternalError
 from toolrt.model import Outcome
 from toolrt.order import (
@@ -28,6 +28,7 @@ from toolrt.order import (
     CallRecord,
     CallState,
     LaneMove,
+    LaneRecord,
     LaneState,
 )
 
@@ -87,19 +88,17 @@ def test_what_is_not_in_the_table_changes_nothing() -> None:
             assert call.state is CallState.PLACED
 
 
-def waiting(limit: int, calls: int) -> tuple[Steps, Any, list[CallRecord]]:
-    """A lane of calls that claim nothing, whose slot policy was just asked."""
+def chosen(limit: int, calls: int, *preferred: int) -> tuple[Steps, Any, list[CallRecord], list[Instruction]]:
+    """A lane of calls that claim nothing has begun, and a slot policy names those that are `preferred`, in turn."""
     steps = Steps(limit, prefers=True)
+    steps.verbs.preferred = list(preferred)
     made = [steps.new_call(PlainTool(claims=lambda: ())) for _ in range(calls)]
     for call in made:
         steps.step("place", call, True)
     steps.step("seal")
-    assert steps.step("begin", STATE) == [("ask", 0)]
-    lane = steps.machine.lanes[0]
-    for call in made[:-1]:
-        assert steps.step("claimed", lane, call, (), None) == [("ask", call.call_index + 1)]
-    assert steps.step("claimed", lane, made[-1], (), None) == [("prefer", 0)]
-    return steps, lane, made
+    told = steps.step("begin", STATE)
+    assert told[:calls] == [("claims", call.call_index) for call in made]
+    return steps, steps.machine.lanes[0], made, told[calls:]
 
 
 def ended(steps: Steps, lane: Any, call: CallRecord) -> list[Instruction]:
@@ -108,45 +107,61 @@ def ended(steps: Steps, lane: Any, call: CallRecord) -> list[Instruction]:
     return steps.step("finish", lane, call)
 
 
-def test_slot_policys_answer_is_an_event_that_may_come_late() -> None:
-    """Until it comes nothing starts; then the call that it names does, and the policy is asked for the next slot."""
-    steps, lane, calls = waiting(1, 4)
-    assert steps.step("dispatch", lane) == []
-    assert steps.step("preferred", lane, calls[2]) == [("spawn", 2)]
-    assert ended(steps, lane, calls[2]) == [("prefer", 0)]
-    assert steps.step("preferred", lane, calls[3]) == [("spawn", 3)]
-    assert ended(steps, lane, calls[3]) == [("prefer", 0)]
-    assert steps.step("preferred", lane, calls[0]) == [("spawn", 0)]
+def test_slot_policy_names_the_call_that_starts() -> None:
+    """It is asked for each slot while more calls are ready than there are slots."""
+    steps, lane, calls, told = chosen(1, 4, 2, 3, 0)
+    assert told == [("prefer", 0), ("spawn", 2)]
+    assert ended(steps, lane, calls[2]) == [("prefer", 0), ("spawn", 3)]
+    assert ended(steps, lane, calls[3]) == [("prefer", 0), ("spawn", 0)]
     assert ended(steps, lane, calls[0]) == [("spawn", 1)], "one call and one slot: there is nothing to choose"
 
 
 def test_slot_policy_is_asked_for_one_slot_at_a_time() -> None:
     """Two slots are two questions; the calls that are left fit."""
-    steps, lane, calls = waiting(2, 3)
-    assert steps.step("preferred", lane, calls[2]) == [("spawn", 2), ("prefer", 0)]
-    assert steps.step("preferred", lane, calls[1]) == [("spawn", 1)]
+    _, _, _, told = chosen(2, 3, 2, 1)
+    assert told == [("prefer", 0), ("spawn", 2), ("prefer", 0), ("spawn", 1)]
+
+
+class CancelsWhatItNames(Recording):
+    """A slot policy that does more than to choose: it has the call that it names answered first, or the batch."""
+
+    def __init__(self, all_of_them: bool) -> None:
+        super().__init__()
+        self.all_of_them, self.is_done = all_of_them, False
+        self.machine: Any = None
+
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
+        call = super().prefer(lane, ready)
+        if not self.is_done:
+            self.is_done = True
+            if self.all_of_them:
+                self.machine.cancel("why", False)
+            else:
+                self.machine.cancel_call(call, "why")
+        return call
 
 
 def test_slot_policys_answer_is_dropped_where_the_call_is_not_ready_any_more() -> None:
-    """It was answered, or runs: the machine asks again, or starts nothing after a cancel."""
-    steps, lane, calls = waiting(1, 4)
-    steps.settle(calls[3], Outcome.ERROR)
-    steps.step("finish", lane, calls[3])
-    assert steps.step("preferred", lane, calls[3]) == [("prefer", 0)]
-    assert steps.step("preferred", lane, calls[1]) == [("spawn", 1)]
-    assert ended(steps, lane, calls[1]) == [("prefer", 0)]
-    steps, lane, calls = waiting(1, 3)
-    steps.step("cancel", "why", False)
-    assert steps.step("preferred", lane, calls[1]) == []
-    assert lane.is_over
+    """It was answered meanwhile: another call takes the slot, or none does after a cancel."""
+    for all_of_them in (False, True):
+        verbs = CancelsWhatItNames(all_of_them)
+        verbs.preferred = [3, 1]
+        steps = Steps(1, prefers=True, verbs=verbs)
+        verbs.machine = steps.machine
+        for _ in range(4):
+            steps.step("place", steps.new_call(PlainTool(claims=lambda: ())), True)
+        steps.step("seal")
+        spawned = [index for verb, index in steps.step("begin", STATE) if verb == "spawn"]
+        assert spawned == ([] if all_of_them else [1])
+        assert steps.machine.lanes[0].is_over == all_of_them
 
 
 def test_lane_of_many_calls_begins_in_one_step() -> None:
-    """Each call is let in by the answer about the one before it, and no answer stands inside another."""
+    """Each call is let in once the one before it is, and neither stands inside the other."""
     batch = BatchMachine(Choices(b""))
     for _ in range(1_500):
         batch.steps.step("place", batch.steps.new_call(TOOLS[0]), True)
-    assert len(batch.steps.step("begin", STATE)) > 3_000
+    assert len(batch.steps.step("begin", STATE)) > 1_500
 
 
 def test_call_that_opens_a_lane_does_not_join() -> None:
@@ -167,7 +182,6 @@ def test_machine_needs_no_trio() -> None:
         "from tests.order._step import STATE, PlainTool, Steps\n"
         "steps = Steps(1); call = steps.new_call(PlainTool())\n"
         "steps.step('place', call, False)\n"
-        "assert steps.step('begin', STATE) == [('ask', 0)]\n"
-        "assert steps.step('claimed', steps.machine.lanes[0], call, (), None) == [('spawn', 0)]\n"
+        "assert steps.step('begin', STATE) == [('claims', 0), ('spawn', 0)]\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -42,6 +42,7 @@ from toolrt.order._policies import (
 from toolrt.order._record import (
     PROGRESS_BOUND,
     CallRecord,
+    Claimed,
     LanePlace,
     LaneRecord,
     MergedCall,
@@ -81,6 +82,7 @@ __all__ = [
     "CallRecord",
     "CallState",
     "ClaimTable",
+    "Claimed",
     "Holds",
     "Lane",
     "LaneChoice",

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from toolrt import probe
 from toolrt.events import (
     CallReady,
     ClaimsAwaited,
@@ -33,6 +34,7 @@ from toolrt.events import (
     observer,
 )
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Outcome, Rate, covers
+from toolrt.order import _footprints
 from toolrt.order._circle import circle_through
 from toolrt.order._lanes import STATE_KEY, StateKeys, may_go_stale
 from toolrt.order._record import CallRecord, LaneRecord
@@ -55,21 +57,6 @@ _APART = "apart"
 
 _PLACED, _ASKING, _WAITING, _QUEUED = CallState.PLACED, CallState.ASKING, CallState.WAITING, Status.QUEUED
 _TAKE, _GRANT = CallMove.TAKE.leads, CallMove.GRANT.leads
-
-
-class AdmissionRound:
-    """The calls that are let in one after the other, as their claims become known."""
-
-    __slots__ = ("asking", "at_start", "came", "refused")
-
-    def __init__(self, at_start: bool, came: int) -> None:
-        #: Whether their lane begins.
-        self.at_start = at_start
-        #: The first of them, by its position in the lane.
-        self.came = came
-        self.refused: list[tuple[CallRecord, str]] = []
-        #: Whether the claims of one of them are being asked for now.
-        self.asking = False
 
 
 class AdmissionHost(Protocol):
@@ -137,9 +124,6 @@ class Admission:
         self._outside = False
         #: Where the batch's own calls take tickets.
         self.tables = tuple(inner for _, inner in tables)
-        # The call that is about to join the running lane, and those that are let in as their claims become known.
-        self._joining: CallRecord | None = None
-        self._letting: AdmissionRound | None = None
 
     def order_outside(self) -> None:
         """Let the calls of a sub-batch take tickets outside, too: their parent lends claims that it has none for."""
@@ -149,97 +133,24 @@ class Admission:
     # Letting calls in
 
     def let_in(self, lane: LaneRecord) -> None:
-        """The lane begins: let the calls in that came, in call order."""
-        self._letting = AdmissionRound(True, 0)
-        self._let_next_in(lane)
+        """The lane begins: let the calls in that came, in call order, and spawn those that are ready."""
+        came = self._let_in(lane, True)
+        for call in lane.calls[lane.entered :]:
+            self.ask_early(lane, call)
+        if observer.listens:
+            self._tell_start(lane)
+        for call, refusal in came:
+            if refusal is not None:
+                self._refuse(lane, call, refusal)
+        if self._host.approves:
+            for call, refusal in came:
+                if refusal is None:
+                    self._host.verbs.approve(lane, call)
+        self._host.dispatch(lane)
 
     def join(self, lane: LaneRecord, call: CallRecord) -> None:
         """A call came that may join the lane, which runs."""
-        self._joining = call
-        self._questions.ask(lane, call)
-
-    def _let_next_in(self, lane: LaneRecord) -> None:
-        """Ask what the next call claims; go on with those that came, if there is none."""
-        letting: Any = self._letting
-        calls = lane.calls
-        letting.asking = True
-        try:
-            while lane.entered < len(calls) and lane.stands_at is None:
-                position = lane.entered
-                if calls[position].state is _PLACED:
-                    self._questions.ask(lane, calls[position])
-                    if self._letting is not letting or lane.entered == position:
-                        return  # the call had to open another lane; or the answer is still to come
-                else:
-                    lane.entered += 1
-        finally:
-            letting.asking = False
-        self._all_let_in(lane)
-
-    def looks(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
-        """The answer to `Questions.ask` of a call of `lane`: its claims look at what is claimed as `looked_at`."""
-        if not self.must_wait(lane, call, looked_at):
-            call.after = looked_at
-            self._questions.ask_claims(lane, call)
-        elif not self.fits(lane, call, looked_at, record=False):
-            self._let_in(lane, call, _APART)
-        else:
-            self.stand(lane, call, looked_at)
-            if observer.listens:
-                after = claims_json(looked_at)
-                observer.tell(ClaimsAwaited(call.batch_id, call.call_index, lane.index, after), self._host.telemetry)
-            self._let_in(lane, call, self._circle(call))
-
-    def claimed(
-        self,
-        lane: LaneRecord,
-        call: CallRecord,
-        claims: tuple[Claim, ...],
-        refusal: str | None,
-        own: tuple[Claim, ...] = (),
-    ) -> None:
-        """The answer to `Questions.ask` and `Questions.ask_claims` for a call of `lane`: its `claims`.
-
-        Args:
-            refusal: why the call may not have these claims; None: it may.
-            own: of a call that runs alone, and so claims everything: what its tool says.
-        """
-        if refusal is None:
-            for claim in claims if lane.shared else own:
-                if claim.slots is not None:
-                    refusal = self._disagreement(call, claims if lane.shared else own)
-                    break
-        if refusal is None and not self.take(lane, call, claims):
-            refusal = _APART
-        self._let_in(lane, call, refusal)
-
-    def _let_in(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
-        """The call has taken its tickets, or is refused, or has to open another lane."""
-        if self._joining is call:
-            self._joining = None
-            self._joined(lane, call, refusal)
-            return
-        letting = self._letting
-        assert letting is not None
-        if refusal is _APART:
-            call.after = ()
-            self._host.split(lane, lane.entered)
-            self._all_let_in(lane)
-            return
-        if letting.at_start and refusal is None and call.parent is not None and call.state is not _ASKING:
-            refusal = self._circle(call)
-        if refusal is not None:
-            letting.refused.append((call, refusal))
-        elif letting.at_start and call.state is _WAITING and not call.missing:
-            call.state = _GRANT[call.state]
-            lane.ready.append(call.call_index)
-            if observer.measures:
-                observer.tell(CallReady(call.batch_id, call.call_index), self._host.telemetry)
-        lane.entered += 1
-        if not letting.asking:
-            self._let_next_in(lane)
-
-    def _joined(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        refusal = self._admit(lane, call)
         if refusal is _APART:
             call.after = ()
             self._host.close_lane(lane)
@@ -247,46 +158,83 @@ class Admission:
             return
         lane.add(call)
         lane.entered += 1
-        if refusal is None and call.state is _ASKING:
-            return
-        self._welcome(lane, call, refusal)
+        if refusal is not None or call.state is not _ASKING:
+            self._welcome(lane, call, refusal)
+            self._host.dispatch(lane)
+
+    def go_on(self, lane: LaneRecord) -> None:
+        """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
+        lane.stands_at = None
+        for call, refusal in self._let_in(lane, False):
+            self._welcome(lane, call, refusal)
         self._host.dispatch(lane)
 
-    def _all_let_in(self, lane: LaneRecord) -> None:
-        """Go on with the calls that came: refuse some, ask for approval of the others, spawn those that are ready."""
-        letting, self._letting = self._letting, None
-        assert letting is not None
-        came: list[CallRecord] = []
-        if self._host.approves or not letting.at_start:
-            refused = {call.call_index: why for call, why in letting.refused}
-            # A snapshot.  A refusal or a denial gives tickets back, which may let a call in that stands among these,
-            # and an approval check may submit calls: those are welcomed by themselves.
-            came = [
-                call
-                for call in lane.calls[letting.came : lane.entered]
-                if call.call_index in refused or (call.admitted and call.state is not _ASKING)
-            ]
-        if not letting.at_start:
-            for call in came:
-                self._welcome(lane, call, refused.get(call.call_index))
-            self._host.dispatch(lane)
-            return
-        for call in lane.calls[lane.entered :]:
-            self.ask_early(lane, call)
-        if observer.listens:
-            self._tell_start(lane)
-        for call, why in letting.refused:
-            self._refuse(lane, call, why)
-        for call in came:
-            if call.call_index not in refused:
-                self._host.verbs.approve(lane, call)
-        self._host.dispatch(lane)
+    def _let_in(self, lane: LaneRecord, at_start: bool) -> list[tuple[CallRecord, str | None]]:
+        """Let calls in, in call order, up to one at which the lane stands still, or which has to open another lane.
+
+        Args:
+            at_start: whether the lane begins: then calls that wait for nothing are ready at once.
+
+        Returns: those that have their tickets, each with None; and those that may not have them, each with the reason.
+        """
+        came: list[tuple[CallRecord, str | None]] = []
+        calls = lane.calls
+        while lane.entered < len(calls) and lane.stands_at is None:
+            call = calls[lane.entered]
+            if call.state is _PLACED:
+                refusal = self._admit(lane, call)
+                if refusal is _APART:
+                    call.after = ()
+                    self._host.split(lane, lane.entered)
+                    break
+                if at_start and refusal is None and call.parent is not None and call.state is not _ASKING:
+                    refusal = self._circle(call)
+                if refusal is not None or call.state is not _ASKING:
+                    came.append((call, refusal))
+                if at_start and refusal is None and call.state is _WAITING and not call.missing:
+                    call.state = _GRANT[call.state]
+                    lane.ready.append(call.call_index)
+                    if observer.measures:
+                        observer.tell(CallReady(call.batch_id, call.call_index), self._host.telemetry)
+            lane.entered += 1
+        return came
+
+    def _admit(self, lane: LaneRecord, call: CallRecord) -> str | None:
+        """Ask what the call claims, and take its tickets; or let the lane stand still at it.
+
+        Returns: why it may not have what it claims; `_APART` if it has to open another lane; else None.
+        """
+        tool: Any = call.tool
+        if tool.claims_after is not None:
+            looked_at = self._questions.looks_at(lane, call)
+            if looked_at and self.must_wait(lane, call, looked_at):
+                if not self.fits(lane, call, looked_at, record=False):
+                    return _APART
+                self.stand(lane, call, looked_at)
+                if observer.listens:
+                    after = claims_json(looked_at)
+                    awaited = ClaimsAwaited(call.batch_id, call.call_index, lane.index, after)
+                    observer.tell(awaited, self._host.telemetry)
+                return self._circle(call)
+            call.after = looked_at
+        if call.asked is None:
+            claims, said, refusal = self._questions.claims(lane, call)
+        else:
+            (claims, said, refusal), call.asked, call.asks_again = call.asked, None, True
+        if refusal is None:
+            for claim in said:
+                if claim.slots is not None:
+                    refusal = self._disagreement(call, said)
+                    break
+        if refusal is None and not self.take(lane, call, claims):
+            return _APART
+        return refusal
 
     def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
         """Keep what the call claims now, for when it is let in: how long the lane stands still decides nothing."""
         tool: Any = call.tool
         if tool.claims_after is None and may_go_stale(tool, lane.shared) and call.state is _PLACED:
-            self._questions.ask_early(lane, call)
+            call.asked = self._questions.claims(lane, call)
 
     def _welcome(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
         """Go on with a call that came in while the lane runs: its tickets are taken, or it is refused."""
@@ -336,31 +284,20 @@ class Admission:
 
     # Claims that are not known at once
 
-    def looks_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
-        """The answer to `Questions.ask_late` for a call of `lane`: what is `looked_at` stays as it is from now on."""
-        if all(covers(call.after, claim) for claim in looked_at):
-            self._questions.ask_now(lane, call, looked_at)
-            return
-        # It looks at something else by now, which others may be changing.
-        call.after = _LOOKS_ANYWHERE
-        self.close(call, call.after, still_open=True)
-        if not call.missing:
-            self._questions.ask_now(lane, call, None)
-
-    def known(
-        self,
-        lane: LaneRecord,
-        call: CallRecord,
-        claims: tuple[Claim, ...],
-        looked_at: tuple[Claim, ...],
-        refusal: str | None,
-    ) -> None:
-        """The answer to `Questions.ask_now`: what a call of `lane` claims.
-
-        Args:
-            claims, looked_at: its claims, and what they look at.
-            refusal: why it may not have them; None: it may.
-        """
+    def granted(self, lane: LaneRecord, call: CallRecord) -> None:
+        """What the claims of the call of `lane` look at stays as it is from now on: ask for them, and hold them."""
+        if probe.implied is not None:
+            _footprints.changes(call.batch_id)
+            for ticket in call.tickets:
+                ticket.implies()
+        looked_at = self._questions.looks_at(lane, call)
+        if not all(covers(call.after, claim) for claim in looked_at):
+            # It looks at something else by now, which others may be changing.
+            call.after = _LOOKS_ANYWHERE
+            self.close(call, call.after, still_open=True)
+            if call.missing:
+                return
+        claims, _, refusal = self._questions.claims(lane, call)
         if refusal is None and not self.fits(lane, call, (*claims, *looked_at)):
             self._leave_lane(lane, call)
             return
@@ -382,12 +319,6 @@ class Admission:
         give_back(tickets, _call_index)
         if lane.is_over:
             self._host.verbs.wake()
-
-    def go_on(self, lane: LaneRecord) -> None:
-        """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
-        lane.stands_at = None
-        self._letting = AdmissionRound(False, lane.entered)
-        self._let_next_in(lane)
 
     def _disagreement(self, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why the call may not have `claims`: an earlier one gives a resource another capacity; None if it may."""

@@ -2,8 +2,9 @@
 
 Rules.
     1. Every method that is not marked as a question is an *event*: something has happened.  It answers with
-       *instructions*: calls of `Verbs` and `Questions`.  The machine starts no task, calls no function of a tool and
-       reads no clock; what a policy, a tool's claims, an approval check or a modifier answered comes in as an event.
+       *instructions*: calls of `Verbs`.  What only a policy, a tool or its author knows, it asks of `Questions`; the
+       answer is what the question gives.  An approval check takes its time, so what it answers is an event.  The
+       machine starts no task and reads no clock.
     2. All tickets of a lane are taken at once, in call order, before any of its calls starts; a call that joins the
        lane later takes its own then.  `Admission` lets calls in and takes their tickets.
     3. A call is spawned when tickets, approval and slot are all its own.  The event that brings the last of them spawns
@@ -79,7 +80,7 @@ class Machine:
     Args:
         batch_id: names the batch.
         verbs: carries out what follows.
-        questions: finds out what tools and their authors say; the answers come in as events.
+        questions: finds out what tools and their authors say.
         tables: where tickets are taken: for each table of the runtime the one in which the batch's calls order
             themselves, which is another one in a sub-batch.
         limit: how many calls run at once.
@@ -138,7 +139,6 @@ class Machine:
         self.stopped_by: CallRecord | None = None
         #: Why the batch was cancelled; None while it is not.
         self.cancel_reason: str | None = None
-        self._preferring = False
 
     def happen(self, event: BatchMove) -> None:
         """Go to the next state, because of `event`.
@@ -294,7 +294,11 @@ class Machine:
             self.ready_if_granted(lane, call)
             self.dispatch(lane)
         elif call.missing == 0:
-            self.questions.ask_late(lane, call)
+            try:
+                self.admission.granted(lane, call)
+            except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+                # The call whose end granted the ticket is another one, perhaps of another batch.
+                self.verbs.exit_or_raise(error)
 
     def allowed(self, lane: LaneRecord, call: CallRecord) -> None:
         """The approval check has allowed the call of `lane`."""
@@ -308,20 +312,17 @@ class Machine:
             return
         tool: Any = call.tool
         if call.asks_again and may_go_stale(tool, lane.shared):
-            self.questions.ask_again(lane, call)
-        else:
-            self.holds(lane, call)
-
-    def holds(self, lane: LaneRecord, call: CallRecord) -> None:
-        """The call of `lane` holds what it claims."""
+            ending = self.questions.stale(lane, call)
+            if ending is not None:
+                self.verbs.answer(call, *ending, CallMove.SETTLE)
+                self.finish(lane, call)
+                self.failed(lane, call)
+            if call.state is not _WAITING:
+                return
         call.state = _GRANT[call.state]
         heappush(lane.ready, call.call_index)
         if observer.measures:
             observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
-
-    def time_is(self, now: float) -> None:
-        """The answer to `Questions.ask_time`: it is `now`."""
-        self.time = now
 
     def dispatch(self, lane: LaneRecord, most: float = math.inf) -> None:
         """Spawn ready calls of `lane`, `most` of them at most, while there are slots.
@@ -345,8 +346,8 @@ class Machine:
         if self.gated:
             self._pass_gates(lane, limit, most)
             return
-        if self.prefers and not self._choose(lane, limit):
-            return
+        if self.prefers:
+            self._choose(lane, limit)
         while ready and lane.running < limit:
             call = calls[heappop(ready)]
             if call.state is not _READY and call.state is not _AGAIN:
@@ -365,7 +366,7 @@ class Machine:
         """The same where calls may wait for a rate or a limit that is shared; one that waits holds up no other."""
         calls, limits = self.calls, self.limits
         if any(calls[index].rates for index in lane.ready):
-            self.questions.ask_time()
+            self.time = self.questions.time()
         waiting: list[float] = []
         passing: list[CallRecord] = []
         while True:
@@ -379,13 +380,7 @@ class Machine:
             if not self.prefers or len(passing) == 1:
                 self._start(lane, passing[0])
             else:
-                lane.choosing = self._preferring = True
-                try:
-                    self.questions.prefer(lane, passing)
-                finally:
-                    self._preferring = False
-                if lane.choosing:
-                    break
+                self._start_preferred(lane, passing)
             most -= 1
         if limits is not None and (math.inf in waiting or (passing and lane.running < limit)):
             limits.wait(self, lane)  # also one that has had its turn
@@ -419,37 +414,26 @@ class Machine:
             self.lent.take()
         self.verbs.spawn(lane, call)
 
-    def _choose(self, lane: LaneRecord, limit: float) -> bool:
-        """Ask the slot policy while more calls are ready than there are slots; False: an answer is still to come."""
+    def _choose(self, lane: LaneRecord, limit: float) -> None:
+        """Ask the slot policy while more calls are ready than there are slots."""
         calls, ready = self.calls, lane.ready
         while lane.running < limit:
             # In order, so it is a heap as well.
             ready[:] = sorted(index for index in ready if calls[index].state in (_READY, _AGAIN))
             if len(ready) <= limit - lane.running:
                 break
-            if lane.choosing:
-                return False
-            lane.choosing = self._preferring = True
-            try:
-                self.questions.prefer(lane, [calls[index] for index in ready])
-            finally:
-                self._preferring = False
-            if lane.choosing:
-                return False
-        return True
+            self._start_preferred(lane, [calls[index] for index in ready])
 
-    def preferred(self, lane: LaneRecord, call: CallRecord) -> None:
-        """The answer to `Questions.prefer`: of the ready calls of `lane`, `call` takes the next slot."""
-        lane.choosing = False
+    def _start_preferred(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+        """Start the one of the `ready` calls that the slot policy names, unless the policy itself has cancelled it."""
+        call = self.questions.prefer(lane, ready)
         lent = self.lent
         has_slot = lane.running < self.limit if lent is None else lent.free > 0
         passes = not self.gated or self._opens_at(call) <= self.time
-        if has_slot and passes and call.call_index in lane.ready and call.state in (_READY, _AGAIN):
+        if has_slot and passes and call.state in (_READY, _AGAIN):
             lane.ready.remove(call.call_index)
             self._start(lane, call)
         heapify(lane.ready)
-        if not self._preferring:
-            self.dispatch(lane)
 
     # Results
 
@@ -489,9 +473,10 @@ class Machine:
                 if call.status is _QUEUED or call.status is Status.EXECUTING:
                     if call.undecided is None:
                         return
-                    self.questions.decide(lane, call)
-                    if call.status is Status.EXECUTING:
-                        return  # it runs again
+                    stale = self.questions.decide(lane, call)
+                    if stale is not None:
+                        self._repeat(lane, call, decisions.state, stale)
+                        return
                 decisions.fixed += 1
                 if call.merged is not None:
                     decisions.state = call.merged.after
@@ -515,7 +500,7 @@ class Machine:
         if observer.measures:
             observer.tell(ReleaseEnded(call.batch_id), self.telemetry)
 
-    def repeat(self, lane: LaneRecord, call: CallRecord, state: State, stale: str) -> None:
+    def _repeat(self, lane: LaneRecord, call: CallRecord, state: State, stale: str) -> None:
         """The call was stale and its tool is pure: it runs once more, on the `state` that the earlier calls leave.
 
         Args:

@@ -40,6 +40,10 @@ from toolrt.order._tickets import ClaimTable, Ticket
 #: How many progress messages of a batch wait for the reader at most; the newest are dropped and counted.
 PROGRESS_BOUND = 1000
 
+#: What is found out of a call's claims: them; what its tool says, which is less of a call that runs alone and so claims
+#: everything; and why it may not have them, or None.
+Claimed = tuple[tuple[Claim, ...], tuple[Claim, ...], str | None]
+
 _WAITS = (CallState.UNAPPROVED, CallState.WAITING, CallState.READY, CallState.ASKING)
 
 
@@ -147,8 +151,8 @@ class CallRecord:
     claims: tuple[Claim, ...] = ()
     #: What these look at, as its tool declares.
     after: tuple[Claim, ...] = ()
-    #: What its tool claimed as its lane began, while the lane stands still before it; None: it was not asked.
-    asked: tuple[Claim, ...] | None = None
+    #: What was found out of its claims as its lane began, while the lane stands still before it; None: nothing.
+    asked: Claimed | None = None
     #: Whether its claims are to be asked for again before it starts: it waited, or its input is another one.
     asks_again: bool = False
     #: Whether its approval gave it another input.
@@ -341,8 +345,6 @@ class LaneRecord:
     slots: Slots | None = None
     #: What lends the slot that its calls run in; None outside a sub-batch.
     lent: LentSlot | None = None
-    #: Whether the slot policy is being asked who of its ready calls goes next.
-    choosing: bool = False
     #: Which of its calls have their results, once one has returned modifiers.
     decisions: Decisions | None = None
     #: The call at which it stands still, whose claims are not known yet.

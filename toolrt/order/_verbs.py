@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from toolrt.model import Claim, Outcome
-from toolrt.order._record import CallRecord, LaneRecord
+from toolrt.order._record import CallRecord, Claimed, LaneRecord
 from toolrt.order._states import CallMove
 
 
@@ -33,36 +33,33 @@ class Verbs(Protocol):
     def wake(self) -> None:
         """Look again whether the lane is over, and whether there is another one."""
 
+    def exit_or_raise(self, error: BaseException) -> None:
+        """End the batch because of `error`, if a function of an author's asks to exit by it; else raise it."""
+
     def wake_at(self, lane: LaneRecord, instant: float) -> None:
         """When that `instant` has come, in seconds on the run's clock, let ready calls of `lane` start: `dispatch`."""
 
 
 class Questions(Protocol):
-    """What a machine has to find out from tools and their authors; each answer comes in as an event."""
+    """What a machine has to find out from tools and their authors; what a method gives is the answer."""
 
-    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what a call of `lane` looks at and claims: `Admission.looks` or `Admission.claimed`."""
+    def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
+        """What the claims of the call of `lane` look at."""
 
-    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call of `lane` claims: `Admission.claimed`."""
+    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+        """What the call of `lane` claims, and whether it may."""
 
-    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Keep what the call of `lane` claims now, for when it is let in: `CallRecord.asked`."""
+    def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:
+        """How the call of `lane`, which waited, ends because it does not hold what it claims by now; None: it does."""
 
-    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the claims of the call of `lane` look at by now: `Admission.looks_now`."""
+    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
+        """Fix the result of the call of `lane`, which returned modifiers; not if it is stale and is to run again.
 
-    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
-        """Find out what the call of `lane` claims, and what that looks at if `looked_at` is None: `Admission.known`."""
+        Returns: the error that it gets if it cannot run again; None: its result is fixed.
+        """
 
-    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out whether the call of `lane`, which waited, holds what it claims: `Machine.holds` or an answer."""
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
+        """Which of the calls of `lane` that are `ready` takes the next slot."""
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out whether the call of `lane` is stale: an answer, or `Machine.repeat`."""
-
-    def ask_time(self) -> None:
-        """Find out the time on the run's clock: `Machine.time_is`."""
-
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
-        """Find out which of the calls of `lane` that are `ready` takes the next slot: `Machine.preferred`."""
+    def time(self) -> float:
+        """The time on the run's clock, in seconds."""

@@ -1,7 +1,7 @@
 """What tools and their authors are asked for a batch: claims, what these look at, modifiers; and its slot policy.
 
 Rules.
-    1. Each answer comes back to the machine as an event, or fixes the call's result.
+    1. Each answer goes back to the machine as a value, or fixes the call's result.
     2. What an author's function raises is an answer, too; Ctrl-C and an exit in it end the batch.
     3. Claims are asked with the state as of the lane's start, and nothing notes what is read of it.
     4. A call of a sub-batch may claim what its parent covers.
@@ -14,16 +14,15 @@ from typing import Any, Protocol, cast
 import attrs
 
 from toolrt import probe
-from toolrt.errors import asks_to_exit
 from toolrt.events import ClaimsStale, ModifiersRefused, observer
 from toolrt.model import Claim, Outcome, Tool, ToolOutput, covers
 from toolrt.model._claim import claims_in_words
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     CallRecord,
+    Claimed,
     LaneRecord,
     Machine,
-    _footprints,
     applied,
     claims_of,
     looked_at_by,
@@ -48,6 +47,9 @@ class FixesResults(Protocol):
     def abort(self, error: BaseException) -> None:
         """Cancel the batch, and let `error` out when it is left."""
 
+    def exit_or_raise(self, error: BaseException) -> None:
+        """The same, where `error` is Ctrl-C or asks to exit; else raise it."""
+
     def now(self) -> float:
         """The time on Trio's clock."""
 
@@ -62,90 +64,52 @@ class ToolQuestions:
     _lease: Lease | None
     #: What the batch's policies are asked; None where they are just a function of tool and input.
     _policies: BatchPolicies | None
-    #: Hears the answers.  It is made after its questions, so the engine sets it.
+    #: Made after its questions, so the engine sets it.
     machine: Machine = attrs.field(init=False)
 
     # Claims
 
-    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call's claims look at, and what it claims."""
+    def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
+        """What the call's claims look at."""
+        return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
+
+    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+        """What the call claims, what its tool says, and why it may not have that, or None."""
         tool: Any = call.tool
-        if tool.claims_after is not None:
-            looked_at = looked_at_by(tool, call.input, lane.bare, lane.shared)
-            if looked_at:
-                self.machine.admission.looks(lane, call, looked_at)
-                return
-        self.ask_claims(lane, call)
-
-    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call claims."""
-        tool: Any = call.tool
-        if call.asked is None:
-            claims = claims_of(tool, call.input, lane.bare, lane.shared)
-        else:
-            claims, call.asked, call.asks_again = call.asked, None, True
-        refusal = None if self._lease is None else self._uncovered(lane, call, claims)
-        own = () if lane.shared or tool.claims is None else tool.claims_for(call.input, lane.bare)
-        self.machine.admission.claimed(lane, call, claims, refusal, own)
-
-    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Keep what the call claims now."""
-        call.asked = claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
-
-    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call's claims look at, which stays as it is from now on."""
-        try:
-            if probe.implied is not None:
-                _footprints.changes(self.machine.batch_id)
-                for ticket in call.tickets:
-                    ticket.implies()
-            looked_at = looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
-            self.machine.admission.looks_now(lane, call, looked_at)
-        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self.exit_or_raise(error)
-
-    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
-        """Find out what the call claims, and what its claims look at if that is not known."""
-        tool = cast(Tool, call.tool)
-        if looked_at is None:
-            looked_at = looked_at_by(tool, call.input, lane.bare, lane.shared)
         claims = claims_of(tool, call.input, lane.bare, lane.shared)
-        refused = None if self._lease is None else self._uncovered(lane, call, claims)
-        self.machine.admission.known(lane, call, claims, looked_at, refused)
+        refusal = None if self._lease is None else self._uncovered(lane, call, claims)
+        return claims, claims if lane.shared else tool.claims_for(call.input, lane.bare), refusal
 
-    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out whether the call, which was granted after a wait, still claims what it holds."""
+    def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:
+        """How the call, granted after a wait, ends because it claims what it does not hold; None: it holds that.
+
+        An exit in a function of its author's cancels the batch, and with it the call.
+        """
         try:
             missing = self.stale_claims(lane, call, refused=True)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self.exit_or_raise(error)
-            return  # noqa: ASYNC104  the batch lets it out when it is left
+            self._results.exit_or_raise(error)
+            return None  # noqa: ASYNC104  the batch lets it out when it is left
         if not missing:
-            self.machine.holds(lane, call)
-            return
+            return None
         if call.rewritten:
             holds = claims_in_words(*call.claims)
             why = f"denied: the rewritten input claims {claims_in_words(missing[0])}, the call holds {holds}"
-            self._results.settle(call, Outcome.DENIED, None, why)
-        else:
-            self._results.settle(call, Outcome.ERROR, None, stale_claims_text(call.claims, missing[0]))
-        self.machine.finish(lane, call)
-        self.machine.failed(lane, call)
+            return Outcome.DENIED, why
+        return Outcome.ERROR, stale_claims_text(call.claims, missing[0])
 
-    def ask_time(self) -> None:
-        """Find out the time on the run's clock."""
-        self.machine.time_is(self._results.now())
+    def time(self) -> float:
+        """The time on the run's clock."""
+        return self._results.now()
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
-        """Find out which ready call takes the next slot."""
-        chosen = ready[0]
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
+        """Which ready call takes the next slot."""
         try:
             if self._policies is not None:
-                chosen = self._policies.prefer(ready, not self.machine.is_complete)
+                return self._policies.prefer(ready, not self.machine.is_complete)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self.exit_or_raise(error)
-        finally:
-            self.machine.preferred(lane, chosen)
+            self._results.exit_or_raise(error)
+        return ready[0]
 
     def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why a child may not have these claims; None if its parent covers them."""
@@ -181,17 +145,13 @@ class ToolQuestions:
             observer.tell(ClaimsStale(call.batch_id, call.call_index, refused, holds, claims_now, reads))
         return missing
 
-    def exit_or_raise(self, error: BaseException) -> None:
-        """Ctrl-C or an exit while a tool was asked something: the batch lets it out when it is left."""
-        exit_asked = asks_to_exit(error)
-        if exit_asked is None:
-            raise error
-        self._results.abort(exit_asked)
-
     # Modifiers
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Fix the result of a call whose earlier calls have theirs: what it returned, or that it is stale."""
+    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
+        """Fix the result of a call whose earlier calls have theirs, unless it is stale and may run again.
+
+        Returns: the error that it gets if it cannot run again; None: its result is fixed.
+        """
         output, decisions = cast(ToolOutput, call.undecided), lane.decisions
         assert decisions is not None
         before = decisions.state
@@ -203,12 +163,11 @@ class ToolQuestions:
             stale = stale_part(call.merged, call.reads, lane.start if call.saw is None else call.saw)
         if stale is None:
             self._results.fix_result(call, output)
-            return
+            return None
         earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: decisions.fixed])
         text = stale_text(stale, lane.start, earlier)
         if cast(Tool, call.tool).pure and self.machine.cancel_reason is None:
-            self.machine.repeat(lane, call, before, text)
-            return
+            return text
         if observer.records and call.merged is not None:
             sets = frozenset(part for modifier in call.merged.modifiers for part in modifier.sets)
             [part] = parts_json([stale])
@@ -218,3 +177,4 @@ class ToolQuestions:
         self._results.settle(call, Outcome.ERROR, None, text)
         if call.stops:
             self.machine.stop(call)
+        return None

@@ -24,7 +24,7 @@ import trio
 
 from toolrt import probe
 from toolrt._plain import counted
-from toolrt.errors import BatchClosed, DefinitionRefused, UndeclaredWarning
+from toolrt.errors import BatchClosed, DefinitionRefused, UndeclaredWarning, asks_to_exit
 from toolrt.events import (
     BatchLeft,
     BatchOpened,
@@ -412,7 +412,7 @@ class BatchRun:
                 if not machine.lanes[machine.current].is_over:
                     return
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self.questions.exit_or_raise(error)
+            self.exit_or_raise(error)
         finally:
             self._advances = False
         driver, self._driver = self._driver, None
@@ -484,6 +484,13 @@ class BatchRun:
         self.cancel(f"{type(error).__name__} in a call", outside=False)
         if self.block_scope is not None:
             self.block_scope.cancel()
+
+    def exit_or_raise(self, error: BaseException) -> None:
+        """The same for an `error` of a function of an author's, if it is Ctrl-C or asks to exit; else raise it."""
+        exit_asked = asks_to_exit(error)
+        if exit_asked is None:
+            raise error
+        self.abort(exit_asked)
 
     # Driving
 

@@ -35,12 +35,12 @@ def _never_stale(stale_part: Function, *args: Any) -> None:
 
 
 # A call changes what the claims of the next one look at; that one claims to look, so it waits.
-@_declared.instead("stale claims run", "claims_hold", ToolQuestions, "ask_again").on(
+@_declared.instead("stale claims run", "claims_hold", ToolQuestions, "stale").on(
     Mix([Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")])])
 )
-def _runs_stale(ask_again: Function, self: ToolQuestions, lane: LaneRecord, call: CallRecord) -> None:
+def _runs_stale(stale: Function, self: ToolQuestions, lane: LaneRecord, call: CallRecord) -> None:
     """A call that was granted after a wait is not asked for its claims again."""
-    self.machine.holds(lane, call)
+    return
 
 
 def _waits_for_nothing(must_wait: Function, self: Admission, *looks: Any) -> bool:
@@ -51,7 +51,7 @@ _declared.add(
     "claims are asked for at once",
     "claims_hold",
     "What claims look at is not waited for before they are asked for.",
-    together(instead(Admission, "must_wait", _waits_for_nothing), instead(ToolQuestions, "ask_again", _runs_stale)),
+    together(instead(Admission, "must_wait", _waits_for_nothing), instead(ToolQuestions, "stale", _runs_stale)),
     Mix([Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")], says="after")]),
 )
 
