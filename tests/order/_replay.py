@@ -79,7 +79,7 @@ class Record:
     approves: bool
     apart: bool
     prefers: bool
-    tables: list[tuple[ClaimTable, ClaimTable]]
+    tables: list[ClaimTable]
     machine: Machine
     steps: list[tuple[Any, ...]] = attrs.field(factory=list)
     #: Whether the machine runs, not the shell.
@@ -177,7 +177,7 @@ class Replay:
 
     def __init__(self, record: Record) -> None:
         self._steps = iter(record.steps)
-        tables = [(outer, ClaimTable(inner.name)) for outer, inner in record.tables]
+        tables = tuple(ClaimTable(table.name) for table in record.tables)
         self.machine = Machine(
             record.batch_id, self, self, tables, record.limit, record.approves, record.apart, None, (), record.prefers
         )

@@ -115,8 +115,7 @@ class Steps:
     ) -> None:
         self.verbs = Recording() if verbs is None else verbs
         tables = tables or (ClaimTable(),)
-        pairs = [(one, one) for one in tables]
-        self.machine = Machine("batch", self.verbs, self.verbs, pairs, limit, approves, lent=lent, prefers=prefers)
+        self.machine = Machine("batch", self.verbs, self.verbs, tables, limit, approves, lent=lent, prefers=prefers)
 
     def new_call(self, tool: PlainTool, stops: bool = False) -> CallRecord:
         """A call that was submitted: its record, which has no lane yet."""

@@ -47,11 +47,6 @@ def is_a_bound(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def most_of(tool: Any, most: int | None) -> int | None:
-    """How many characters a result of `tool`, if it is known, may have; by default `most`.  None is any number."""
-    return most if tool is None or tool.max_result is None else tool.max_result
-
-
 def bounded(content: Any, most: int) -> Any:
     """`content`, or as much of it as has at most `most` characters, in words that say so."""
     kind = type(content)

@@ -20,7 +20,6 @@ lane, because lanes follow each other anyway.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from toolrt import probe
@@ -103,8 +102,9 @@ class Admission:
     Args:
         host: the batch's machine.
         questions: finds out what calls claim.
-        tables: for each table of the runtime the one in which the batch's calls order themselves, which is another one
-            in a sub-batch.
+        tables: those of the runtime.
+        inside: of a sub-batch, the tables in which its calls order themselves, one for each of the runtime's; None: the
+            same.
         apart: whether calls whose claims on one key of the state conflict are kept in lanes of their own.
     """
 
@@ -112,7 +112,8 @@ class Admission:
         self,
         host: AdmissionHost,
         questions: Questions,
-        tables: Sequence[tuple[ClaimTable, ClaimTable]],
+        tables: tuple[ClaimTable, ...],
+        inside: tuple[ClaimTable, ...] | None,
         apart: bool,
     ) -> None:
         self._host = host
@@ -123,12 +124,12 @@ class Admission:
         self.owned = False
         self._outside = False
         #: Where the batch's own calls take tickets.
-        self.tables = tuple(inner for _, inner in tables)
+        self.tables = tables if inside is None else inside
 
     def order_outside(self) -> None:
         """Let the calls of a sub-batch take tickets outside, too: their parent lends claims that it has none for."""
         self._outside = True
-        self.tables += tuple(outer for outer, _ in self._tables)
+        self.tables += self._tables
 
     # Letting calls in
 
@@ -342,9 +343,9 @@ class Admission:
         Args:
             owner: of the call's tool; None: the first table is its own.
         """
-        own = self._tables[0][0] if owner is None else owner.claim_table
+        own = self._tables[0] if owner is None else owner.claim_table
         found = {}
-        for table, _ in self._tables:
+        for table in self._tables:
             mine = claims if table is own else tuple(claim for claim in claims if not claim.resource)
             if mine:
                 found[table] = mine
@@ -354,9 +355,9 @@ class Admission:
         """The same for a call of `tool` by the tables on which the batch's calls take tickets."""
         if len(self.tables) == 1:
             return {self.tables[0]: claims}
-        inner = dict(self._tables)
+        inside = dict(zip(self._tables, self.tables, strict=False))
         by_owner = self.by_owner(None if tool is None else tool.owner, claims)
-        found = {inner[table]: mine for table, mine in by_owner.items()}
+        found = {inside[table]: mine for table, mine in by_owner.items()}
         if self._outside and tool is not None and (tool.claims is not None or tool.claims_after is not None):
             found.update(by_owner)
         return found

@@ -23,7 +23,7 @@ that record, it is a function from an event to a list of instructions: see `step
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any, cast
 
@@ -81,8 +81,7 @@ class Machine:
         batch_id: names the batch.
         verbs: carries out what follows.
         questions: finds out what tools and their authors say.
-        tables: where tickets are taken: for each table of the runtime the one in which the batch's calls order
-            themselves, which is another one in a sub-batch.
+        tables: where tickets are taken.
         limit: how many calls run at once.
         approves: whether each call is to be approved.
         apart: whether calls whose claims on one key of the state conflict are kept in lanes of their own.
@@ -91,6 +90,7 @@ class Machine:
         prefers: whether there is a slot policy to be asked.
         limits: the limits that the batch shares with others; None: it shares none.
         rates: where the starts of calls that claim a rate are known; None: those of its first table.
+        inside: of a sub-batch, the tables in which its calls order themselves, one for each of `tables`; else None.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Machine:
         batch_id: str,
         verbs: Verbs,
         questions: Questions,
-        tables: Sequence[tuple[ClaimTable, ClaimTable]],
+        tables: tuple[ClaimTable, ...],
         limit: float,
         approves: bool = False,
         apart: bool = True,
@@ -107,6 +107,7 @@ class Machine:
         prefers: bool = False,
         limits: Limits | None = None,
         rates: Rates | None = None,
+        inside: tuple[ClaimTable, ...] | None = None,
     ) -> None:
         self.batch_id = batch_id
         self.verbs = verbs
@@ -117,10 +118,10 @@ class Machine:
         self.path = path
         self.prefers = prefers
         #: Lets calls into their lanes, and takes their tickets.
-        self.admission = Admission(self, questions, tables, apart)
+        self.admission = Admission(self, questions, tables, inside, apart)
         self.held_up: tuple[CallRecord, CallRecord] | None = None
         self.limits = limits
-        self.rates = tables[0][0]._rates if rates is None else rates
+        self.rates = tables[0]._rates if rates is None else rates
         #: Whether some call waits for more than its slot: for a rate, or a limit that is shared.
         self.gated = limits is not None
         #: The time on the run's clock, as of the last answer.
@@ -366,7 +367,8 @@ class Machine:
         """The same where calls may wait for a rate or a limit that is shared; one that waits holds up no other."""
         calls, limits = self.calls, self.limits
         if any(calls[index].rates for index in lane.ready):
-            self.time = self.questions.time()
+            self.time, run = self.questions.time()
+            self.rates.tell_run(run)
         waiting: list[float] = []
         passing: list[CallRecord] = []
         while True:

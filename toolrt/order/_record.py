@@ -173,6 +173,8 @@ class CallRecord:
     refused_as: Outcome = Outcome.INVALID
     #: Whether its failure stops the batch.
     stops: bool = False
+    #: How many characters its result may have; None is any number.
+    max_result: int | None = None
     #: The scope it runs in, if something may have to cancel it alone.  It belongs to the shell.
     scope: Any = None
     #: Why it was cancelled alone; None: it was not.

@@ -61,5 +61,5 @@ class Questions(Protocol):
     def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
         """Which of the calls of `lane` that are `ready` takes the next slot."""
 
-    def time(self) -> float:
-        """The time on the run's clock, in seconds."""
+    def time(self) -> tuple[float, object]:
+        """The time in seconds, and what stands for the run whose clock says so."""

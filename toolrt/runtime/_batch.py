@@ -238,7 +238,7 @@ class Batch:
         engine.close()
         if engine.exit_asked is not None:
             raise engine.exit_asked
-        if engine.cancel_reason is not None:
+        if engine.machine.cancel_reason is not None:
             await trio.lowlevel.checkpoint_if_cancelled()
         if engine.policies is not None:
             engine.policies.raise_refused(engine.outcome)

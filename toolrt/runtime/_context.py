@@ -30,7 +30,6 @@ from toolrt.model import (
     Withheld,
     WorkingDir,
 )
-from toolrt.model._bounded import most_of
 from toolrt.model._watched_state import StateReads, bare_state
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
@@ -229,7 +228,7 @@ class ToolContext:
 
         What is longer loses its middle.  A tool that answers less, and says how to get the rest, serves a model better.
         """
-        return most_of(self._call.tool, self._host.max_result)
+        return self._call.max_result
 
     @property
     def has_journal(self) -> bool:

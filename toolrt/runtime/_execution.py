@@ -27,7 +27,6 @@ from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
 from toolrt.model import Outcome, Tool, ToolOutput
-from toolrt.model._bounded import most_of
 from toolrt.model._read_result import kept
 from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, Status, _footprints, may_go_stale
 from toolrt.runtime._caller import RUNNING_CALL
@@ -338,9 +337,8 @@ def _returned(run: ExecutionHost, lane: LaneRecord, call: CallRecord, value: Any
     call.ended_at = run.now()
     if call.state in _SETTLED:
         return
-    if run.reads_on:
-        most = most_of(call.tool, run.max_result)
-        value = value if most is None else kept(value, most)
+    if run.reads_on and call.max_result is not None:
+        value = kept(value, call.max_result)
     if isinstance(value, ToolOutput):
         if value.modifiers:
             call.modifiers = value.modifiers

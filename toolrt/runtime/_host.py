@@ -25,10 +25,6 @@ class CallHost(Protocol):
         """How many tokens one read may answer; None is any number."""
 
     @property
-    def max_result(self) -> int | None:
-        """How many characters a result may have whose tool names no bound; None is any number."""
-
-    @property
     def events(self) -> bool:
         """Whether the reader wants the events of toolrt's own tools."""
 
@@ -83,7 +79,6 @@ class NoBatch:
     read_budget: int | None
     telemetry: BatchTelemetry | None = None
     events: bool = False
-    max_result: int | None = None
 
     def services_of(self, tool: Tool | None) -> Services:
         return self._services
@@ -107,10 +102,6 @@ class BudgetedHost:
     @property
     def registry(self) -> Registry | None:
         return self._host.registry
-
-    @property
-    def max_result(self) -> int | None:
-        return self._host.max_result
 
     @property
     def events(self) -> bool:

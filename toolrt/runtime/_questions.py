@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Protocol, cast
 
 import attrs
+import trio
 
 from toolrt import probe
 from toolrt.events import ClaimsStale, ModifiersRefused, observer
@@ -52,6 +53,9 @@ class FixesResults(Protocol):
 
     def now(self) -> float:
         """The time on Trio's clock."""
+
+    #: The Trio run that the batch belongs to.
+    token: trio.lowlevel.TrioToken
 
 
 @attrs.define(eq=False)
@@ -98,9 +102,9 @@ class ToolQuestions:
             return Outcome.DENIED, why
         return Outcome.ERROR, stale_claims_text(call.claims, missing[0])
 
-    def time(self) -> float:
-        """The time on the run's clock."""
-        return self._results.now()
+    def time(self) -> tuple[float, object]:
+        """The time on Trio's clock, and the run."""
+        return self._results.now(), self._results.token
 
     def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
         """Which ready call takes the next slot."""

@@ -47,7 +47,7 @@ from toolrt.model import (
     ToolOutput,
     ToolResult,
 )
-from toolrt.model._bounded import bounded, most_of
+from toolrt.model._bounded import bounded
 from toolrt.model._invalid_call import invalid_call_text
 from toolrt.model._read_result import read_result
 from toolrt.model._tool import decoded
@@ -180,7 +180,6 @@ class BatchRun:
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
         if settings.asks_policies:
             self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
-        tables = [(table, table if lease is None else lease.table(table)) for table in settings.tables]
         self.questions = ToolQuestions(self, lease, self.policies)
         limits = settings.limits
         #: What belongs to one Trio run at a time: the claim tables, and limits that are shared.
@@ -189,7 +188,7 @@ class BatchRun:
             batch_id,
             self,
             self.questions,
-            tables,
+            settings.tables,
             # A sub-batch has no limit of its own, but the slots that its parent lends.
             limit=math.inf if settings.limit is None or lease is not None else settings.limit,
             approves=settings.approve is not None,
@@ -199,6 +198,7 @@ class BatchRun:
             prefers=settings.slots is not None,
             limits=None if lease is not None else limits,
             rates=None if limits is None else limits._rates,
+            inside=None if lease is None else tuple(map(lease.table, settings.tables)),
         )
         if lease is not None and lease.lends_unheld:
             self.machine.admission.order_outside()
@@ -240,6 +240,7 @@ class BatchRun:
     def add(self, call: ToolCall, now: float, listener: Listener | None = None) -> CallRecord:
         """Add a call that was submitted at the instant `now`: its slot and its lane are fixed when this returns."""
         record = CallRecord(call, len(self.records), self.batch_id, now, self.records)
+        record.max_result = self.max_result
         if listener is not None:
             record.listener = listener
         if self.opener is not None:
@@ -274,6 +275,8 @@ class BatchRun:
         record.input, arguments = decoded(call, tool, self.registry)
         if tool is not None and tool.stops_batch is not False:
             record.stops = tool.may_stop(record.input)
+        if tool is not None and tool.max_result is not None:
+            record.max_result = tool.max_result
         refusal = None
         if tool is not None and machine.limits is not None and not isinstance(arguments, list):
             refusal = machine.limits.use(self.records.owner, call.name)
@@ -334,7 +337,7 @@ class BatchRun:
         self._fix(call, outcome, content, error)
 
     def _fix(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
-        asked, most = call.call, most_of(call.tool, self.max_result)
+        asked, most = call.call, call.max_result
         if most is not None:
             if content is not None and (type(content) is not str or len(content) > most):
                 content = bounded(content, most)
@@ -725,7 +728,6 @@ class BatchRun:
                 taken = enter_tables(self._tenures, self.token, is_over)
             if taken is not None:
                 refuse_shared_table(self.batch_id, taken.name)
-            self.machine.rates.tell_run(self.token)
         if self.opener is not None:
             self.opener.opened += (self,)
         self.settings.open_batches[id(self)] = self.batch_id, self.records

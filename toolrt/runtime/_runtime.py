@@ -239,8 +239,7 @@ class Runtime:
                 return await self._go_on(kept, calls, deadline)
         has_budget = isinstance(state, State) and bare_state(state).context_budget is not None
         reads = self.reads_in(calls) if has_budget else 1
-        run = self._new_batch(state, batch_id, reads, listens=False, owner=owner)
-        run.deadline = _checked_deadline(deadline)
+        run = self._new_batch(state, batch_id, reads, listens=False, owner=owner, deadline=deadline)
         return await Batch(run).run(calls)
 
     @protected
@@ -301,8 +300,8 @@ class Runtime:
         state = codec.decode(kept.header["state"])
         # An owner that no file keeps was an object of the process that ended: no other batch has it.
         owner = codec.decode(kept.header["owner"]) if "owner" in kept.header else object()
-        run = self._new_batch(state, batch_id, self.reads_in(calls), listens=False, owner=owner, kept=kept)
-        run.deadline = _checked_deadline(deadline)
+        reads = self.reads_in(calls)
+        run = self._new_batch(state, batch_id, reads, listens=False, owner=owner, deadline=deadline, kept=kept)
         return await Batch(run).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
@@ -345,9 +344,8 @@ class Runtime:
                     ...
             batch.outcome
         """
-        run = self._new_batch(state, batch_id, expected_reads, listens=True, events=events, owner=owner)
-        run.deadline = _checked_deadline(deadline)
-        return Batch(run)
+        reads = expected_reads
+        return Batch(self._new_batch(state, batch_id, reads, True, events, owner=owner, deadline=deadline))
 
     def _sub_batch(
         self,
@@ -402,6 +400,7 @@ class Runtime:
         events: bool = False,
         lease: Lease | None = None,
         owner: Hashable | None = None,
+        deadline: float | None = None,
         kept: KeptBatch | None = None,
     ) -> BatchRun:
         try:
@@ -412,6 +411,8 @@ class Runtime:
             raise DefinitionRefused("open_batch(expected_reads)", "a whole number, 1 or more", expected_reads)
         if not isinstance(events, bool):
             raise DefinitionRefused("open_batch(events)", "True or False", events)
+        if deadline is not None and (isinstance(deadline, bool) or not _is_a_time(deadline)):
+            raise DefinitionRefused("a batch's deadline", "finite seconds above 0, or None", deadline)
         if state is None:
             state = _EMPTY
         if not isinstance(state, State):
@@ -447,6 +448,7 @@ class Runtime:
             self._open_batches,
         )
         run = BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path, owner)
+        run.deadline = deadline
         if self.journal is not None and lease is None:
             from toolrt.runtime._journal import BatchJournal
 
@@ -457,12 +459,6 @@ class Runtime:
     def __repr__(self) -> str:
         slots = "" if self.slots is None else f", slots={policy_name(self.slots)}"
         return f"Runtime({self.registry!r}, lanes={policy_name(self.lanes)}, limit={self.limit}{slots})"
-
-
-def _checked_deadline(deadline: float | None) -> float | None:
-    if deadline is not None and (isinstance(deadline, bool) or not _is_a_time(deadline)):
-        raise DefinitionRefused("a batch's deadline", "finite seconds above 0, or None", deadline)
-    return deadline
 
 
 def _is_a_time(seconds: object) -> bool:
