@@ -24,7 +24,7 @@ from pathlib import Path
 from toolrt import Workspace
 from toolrt.plugins.code import LANGUAGES, CodeIndex
 from toolrt.plugins.code._parsing import Grammars
-from toolrt.plugins.code._reading import facts_of
+from toolrt.plugins.code._reading import facts_of, in_utf8
 
 #: Installed packages, by the names of their modules.
 PACKAGES = ("trio", "attr", "hypothesis", "_pytest", "anyio")
@@ -50,7 +50,7 @@ def difference(grammars: Grammars, content: bytes) -> dict[str, list[Named]]:
             tree = ast.parse(content)
     except (SyntaxError, ValueError):
         return {}
-    facts = facts_of(grammars, LANGUAGES["python"], content)
+    facts = facts_of(grammars, LANGUAGES["python"], in_utf8(LANGUAGES["python"], content))
     theirs = Counter(_symbols(tree, "")), Counter(_calls(tree))
     ours = (
         Counter((symbol.qualified, symbol.named_at) for symbol in facts.symbols),

@@ -29,6 +29,13 @@ ODD = {
     "a line of 70 kB": b"X = [" + b"1, " * 24_000 + b"]\ndef f(): ...\n",
     "small statements": b"x\n" * 4_000 + b"def f(): ...\n",
     "words that are names, too": b"def type(): ...\ndef match(): print >>a, b\nclass case: ...\nmatch(type())\n",
+    "less indentation in brackets": (
+        b"class A:\n    def f(self):\n        (a.\n    b)\n        g(lambda: # (\n1, {'\"':\n h('''[ \\'\n(''',\n"
+        b"i(\n2))})\n    def j(self): k(\n)\nclass B:\n    def l(self): m()\n"
+    ),
+    "latin-1": "# coding: latin-1\nclass Größe:\n    def \xe4(self): \xf6()\n".encode("latin-1"),
+    "shift_jis that is UTF-8, too": "# -*- coding: shift_jis -*-\ndef ｿ(): ｿﾀ()\n".encode("shift_jis"),
+    "iso-2022-jp": "#!x\n# vim: fileencoding=iso-2022-jp\ndef 日本(): 語()\n".encode("iso-2022-jp"),
     "calls of all kinds": b"[*f()]; (g)(); (h := i)(); j[int](); k[0][1](); l().m()\n@n\nclass A(o()): ...\n",
 }
 
@@ -58,3 +65,13 @@ def test_python_file_above_a_mebibyte_is_known():
     said = ask(code, "find_callers", symbol="f")
     assert said.startswith("callers of big.py:12001 function f: 1")
     assert "not known: 1 file above" in said
+
+
+def test_python_in_another_encoding_is_known_by_its_letters():
+    """As Python reads it: its symbols, what they call, and their text."""
+    content = "# coding: latin-1\nclass Größe:\n    def maß(self):\n        return fläche()\n".encode("latin-1")
+    code = CodeIndex(Workspace(MemoryDisk({"old.py": content, "a.py": "def fläche(): ...\n"})))
+    assert "return fläche()" in ask(code, "read_symbol", path="old.py", symbol="Größe.maß")
+    said = ask(code, "find_references", name="fläche")
+    assert "old.py:4" in said
+    assert "another encoding" not in said

@@ -38,7 +38,7 @@ from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._languages import LANGUAGES, language_of
 from toolrt.plugins.code._parsing import PYTHON_MOST
 from toolrt.plugins.code._pieces import pieces_of
-from toolrt.plugins.code._reading import facts_of
+from toolrt.plugins.code._reading import facts_of, in_utf8
 from toolrt.plugins.code._skeleton import grammars_of_thread
 from toolrt.plugins.code._store import FactStore, FileRow, Stored
 from toolrt.workspace import (
@@ -286,6 +286,7 @@ def _stored(path: str, content: bytes, digest: bytes, stamp: str, settled: bool)
     if b"\0" in content[:8192]:
         return Stored(path, digest, stamp, settled, Facts("", 0, note="no text"))
     language = language_of(path)
+    content = in_utf8(language, content)
     if language is None:
         facts = facts_of(grammars_of_thread(), None, content)
     elif probe.threads_inline:

@@ -22,6 +22,10 @@ Behind an indented block the grammar of Python looks through all comments that f
 quadratic in how many they are (20,000 lines took 86 s).  Where a parse ends for being too much work, comments that
 have a line of their own become blanks, and the file is parsed again.
 
+In brackets it takes a line that is indented less for the end of a block, where no closing bracket could stand.  Where a
+tree has an error, the file is parsed again with its brackets in one line each, up to the next error: without one that
+tree counts.
+
 Limits.  Within these bounds the worst that was found takes some nine seconds, and in Python above `PARSED_MOST` some
 forty seconds and 1.3 GB (ordinary Python of that size: 2 seconds and 130 MB), in a worker thread; the skeleton that
 ``read_file`` answers with has the smaller bound (``tests/benchmarks/code.py --only hostile``).  Memory is bounded
@@ -60,6 +64,13 @@ _WRONG_IN_PYTHON = re.compile(rb"(?<=[|&^%/<>@+~-])[\s*]*\*")
 _RETURNS = re.compile(rb"\r(?!\n)")
 #: Lines of Python that are a comment, or are in a text that goes on behind them: no end of one, and no continuation.
 _COMMENT_LINES = re.compile(rb"(?<!\\\n)(?<!\\\r\n)^[ \t]*#(?:(?!\"\"\"|''')[^\\\n])*$", re.MULTILINE)
+
+#: What tells the lines of Python that are in brackets: texts, comments, brackets, and ends of lines.
+_BRACKETED = re.compile(
+    rb'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\Z)|\'\'\'(?:[^\'\\]++|\\.|\'(?!\'\'))*+(?:\'\'\'|\Z)'
+    rb'|"(?:[^"\\\n]++|\\.)*+"?|\'(?:[^\'\\\n]++|\\.)*+\'?|#[^\n]*|[\[\](){}\n]',
+    re.DOTALL,
+)
 
 #: How deep below the root a query looks.
 _DEEPEST = 400
@@ -108,7 +119,12 @@ def parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
         content = _WRONG_IN_PYTHON.sub(lambda found: found[0].replace(b"*", b" "), _RETURNS.sub(b"\n", content))
         tree = _parsed(grammar, content)
         fewer = content if tree else _COMMENT_LINES.sub(lambda found: b" " * len(found[0]), content)
-        return tree if fewer == content else _parsed(grammar, fewer)
+        tree = tree if fewer == content else _parsed(grammar, fewer)
+        if tree is None or not tree.root_node.has_error:
+            return tree
+        joined = _with_joined_brackets(content)
+        again = None if joined == content else _parsed(grammar, joined, flawless=True)
+        return tree if again is None or again.root_node.has_error else again
     if size > PARSED_MOST or (size > _LONG_FROM and size > _LINE_LONGEST * (content.count(b"\n") + 1)):
         return None
     if _piles_up(content, grammar.language):
@@ -116,15 +132,33 @@ def parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
     return _parsed(grammar, content)
 
 
-def _parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
-    """The same, without a look at the content before it is parsed."""
+def _with_joined_brackets(content: bytes) -> bytes:
+    """Python with blanks in place of the comments and the ends of lines that are in brackets; as many bytes."""
+    depth = 0
+
+    def joined(found: re.Match[bytes]) -> bytes:
+        nonlocal depth
+        text = found[0]
+        if text in b"([{":
+            depth += 1
+        elif text in b")]}":
+            depth = max(0, depth - 1)
+        elif depth and text[:1] in b"#\n":
+            return b" " * len(text)
+        return text
+
+    return _BRACKETED.sub(joined, content)
+
+
+def _parsed(grammar: Grammar, content: bytes, *, flawless: bool = False) -> tree_sitter.Tree | None:
+    """The same, without a look at the content before it is parsed; `flawless` where an error ends it."""
     reports = 0
     asks_left = _ASKED + _ASKED_PER_PIECE * (len(content) // _PIECE + 1)
 
     def enough(place: int, has_error: bool) -> bool:
         nonlocal reports
         reports += _AFTER_ERROR if has_error else 1
-        return reports > _REPORTS + place // _BYTES_PER_REPORT or asks_left < 0
+        return (has_error and flawless) or reports > _REPORTS + place // _BYTES_PER_REPORT or asks_left < 0
 
     def piece(offset: int, _: object) -> bytes:
         nonlocal asks_left

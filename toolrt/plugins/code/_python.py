@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolrt.plugins.code._facts import MODULE, Binding, Call, Facts, Import, Symbol
-from toolrt.plugins.code._nesting import Nesting, last_line, one_line, text_of
+from toolrt.plugins.code._nesting import Nesting, one_line, text_of
 from toolrt.plugins.code._parsing import captures, parsed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from toolrt.plugins.code._languages import Grammar
+
+#: The end of a line.
+_LINE_END = re.compile(rb"\r(?!\n)|\n")
 
 _CHAIN = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 
@@ -47,6 +51,12 @@ class _PythonReader:
     def __init__(self, content: bytes, found: dict[str, list[Node]]) -> None:
         self._content = content
         self._found = found
+        # The parser may have been shown fewer lines than there are, so lines are told by bytes.
+        self._starts = [0, *(end.end() for end in _LINE_END.finditer(content))]
+
+    def _line(self, at: int) -> int:
+        """The line, from 1, that has that byte."""
+        return bisect_right(self._starts, at)
 
     def _text(self, node: Node | None) -> str:
         # As Python does with names (PEP 3131).
@@ -94,12 +104,12 @@ class _PythonReader:
                     qualified,
                     kind,
                     parent,
-                    whole.start_point.row + 1,
-                    last_line(node),
+                    self._line(whole.start_byte),
+                    self._line(node.end_byte - 1),
                     whole.start_byte,
                     node.end_byte,
                     one_line(self._content[node.start_byte : body.start_byte]),
-                    node.start_point.row + 1,
+                    self._line(node.start_byte),
                     bases,
                     returns,
                     tuple(marks.get(node.end_byte, ())),
@@ -124,16 +134,16 @@ class _PythonReader:
             if last is None:
                 continue
             name = self._text(last) if last.type == "identifier" else ""
-            line, column = last.start_point
+            line = self._line(last.start_byte)
             caller = nesting.enclosing(node.start_byte)
-            calls.append(Call(caller, self.expression(node), name, line + 1, column))
+            calls.append(Call(caller, self.expression(node), name, line, last.start_byte - self._starts[line - 1]))
         calls.sort(key=lambda call: (call.line, call.column))
         return calls
 
     def _imports(self, nesting: Nesting) -> list[Import]:
         imports: list[Import] = []
         for node in self._found.get("import", ()):
-            scope, line = nesting.enclosing(node.start_byte), node.start_point.row + 1
+            scope, line = nesting.enclosing(node.start_byte), self._line(node.start_byte)
             if node.type == "future_import_statement":
                 continue
             if node.type == "import_statement":
@@ -159,7 +169,7 @@ class _PythonReader:
                     own, bound = (self._text(name.child_by_field_name(part)) for part in ("name", "alias"))
                 else:
                     own = bound = self._text(name)
-                imports.append(Import(scope, bound, module, own, level, name.start_point.row + 1))
+                imports.append(Import(scope, bound, module, own, level, self._line(name.start_byte)))
             if not names and any(child.type == "wildcard_import" for child in node.named_children):
                 imports.append(Import(scope, "*", module, "*", level, line))
         imports.sort(key=lambda one: one.line)

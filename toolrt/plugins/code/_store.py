@@ -24,7 +24,7 @@ from toolrt.plugins.code._facts import Facts, last_names, to_text
 from toolrt.plugins.code._pieces import Piece
 
 #: Changes with the tables and with what is put into them.
-FORMAT = 4
+FORMAT = 5
 
 #: How long a transaction waits for those of other processes, in milliseconds; a caller that can wait asks again.
 _BUSY_MS = 50

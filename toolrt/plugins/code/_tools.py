@@ -17,8 +17,8 @@ from toolrt._plain import counted
 from toolrt.model import READ, Claim, State, Tool
 from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._graph import CodeEdge, Graph, Place
-from toolrt.plugins.code._languages import LANGUAGES, language_of
-from toolrt.plugins.code._reading import facts_of
+from toolrt.plugins.code._languages import LANGUAGES, Language, language_of
+from toolrt.plugins.code._reading import facts_of, in_utf8
 from toolrt.plugins.code._resolve import Target
 from toolrt.plugins.code._search import Hit, References, is_below, references, searched
 from toolrt.plugins.code._skeleton import grammars_of_thread, outline
@@ -91,7 +91,7 @@ async def read_symbol(code: CodeIndex, ctx: _AskContext, symbol: str, path: str 
         raise FileProblem(
             identity.path, f"a symbol {symbol!r}", f"none of that name; it defines {names[:500]}", "Check the name."
         )
-    content = (await code.workspace.files.scan(ctx, identity)).content
+    content = (await ask.content(identity))[1]
     shown = ask.shown("/".join(identity.entry))
     parts = []
     for one in found:
@@ -394,12 +394,16 @@ class _Ask:
 
     async def facts(self, identity: Identity) -> Facts:
         """The facts of one file, read now; no other file is looked at."""
-        found = await self._workspace.files.scan(self._ctx, identity)
+        language, content = await self.content(identity)
+        return await self._code._index.in_thread(lambda: facts_of(grammars_of_thread(), language, content))
+
+    async def content(self, identity: Identity) -> tuple[Language, bytes]:
+        """The language of one file, and what it has, in UTF-8; read now."""
         language = language_of("/".join(identity.entry))
         if language is None:
             names = ", ".join(sorted(LANGUAGES))
             raise FileProblem(identity.path, f"a file in a known language ({names})", "another one", "Use read_file.")
-        return await self._code._index.in_thread(lambda: facts_of(grammars_of_thread(), language, found.content))
+        return language, in_utf8(language, (await self._workspace.files.scan(self._ctx, identity)).content)
 
     # What it is asked about
 
