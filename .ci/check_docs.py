@@ -104,6 +104,8 @@ def problems(site: Path) -> Iterator[str]:
                     yield f"{where} loads {url}, which is not there"
 
 
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
 #: Pages of each kind, which are held against the rules of axe-core where there is a browser.
 _READ = (
     "index",
@@ -117,7 +119,7 @@ _READ = (
 
 def barriers(site: Path) -> Iterator[str]:
     """What keeps a reader with a keyboard or a screen reader from a page; nothing where there is no browser."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
         return
     from axe_playwright_python.sync_playwright import Axe

@@ -59,8 +59,13 @@ def test_page_asks_before_it_shows(opened: Any) -> None:  # noqa: F811
     tab.keyboard.press("Enter")
     said = "✓ You said The <i>slow</i> one, and so it came. Your first guess was the fast one."
     assert tab.inner_text("#came") == said
-    tab.reload()
-    assert "You said the fast one." in tab.inner_text("#came")
+
+    def shown_again() -> bool:
+        tab.reload()
+        return "You said the fast one." in tab.inner_text("#came")
+
+    # Another process of the browser keeps it: a page that is loaded at once may come before.
+    assert any(shown_again() for _ in range(20))
 
 
 @pytest.mark.seldom
