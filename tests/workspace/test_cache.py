@@ -7,6 +7,7 @@ import os
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -159,6 +160,29 @@ async def test_caches_are_bounded(clock):
     for path in "abc":
         await read_line(workspace, path, 0)
     assert workspace.files.statistics()["cached"]["entries"] == 2
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.5, "9", None, float("nan"), float("inf")])
+def test_limit_that_is_no_number_of_0_or_more_is_refused(value):
+    """The refusal names it; seconds may have a fraction, and None."""
+    for field in attrs.fields(Limits):
+        seconds = field.name == "kept_seconds"
+        if seconds and value in (1.5, None):
+            assert Limits(kept_seconds=value).kept_seconds == value
+            continue
+        with pytest.raises(
+            DefinitionRefused, match=rf"^Limits\({field.name}=\): expected .*, got {value!r}$"
+        ) as caught:
+            Limits(**{field.name: value})
+        assert caught.value.expected.startswith("seconds" if seconds else "a whole number")
+
+
+async def test_limits_of_0_remember_nothing(clock):
+    """A file is read each time, and no change is made, because none could be undone."""
+    workspace = Workspace(MemoryDisk({"a": "one"}), limits=Limits(**{one.name: 0 for one in attrs.fields(Limits)}))
+    assert [await read(workspace, "a") for _ in range(2)] == [b"one", b"one"]
+    with pytest.raises(FileProblem, match="at most 0 versions"):
+        await revise(workspace, "a", b"two")
 
 
 async def test_somebody_elses_change_is_seen_through_the_caches(clock):

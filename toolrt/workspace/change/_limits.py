@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
+
+from toolrt.errors import DefinitionRefused
 
 
 @attrs.frozen
 class Limits:
-    """How much a workspace remembers; the oldest goes first."""
+    """How much a workspace remembers; the oldest goes first.
+
+    Raises:
+        DefinitionRefused: a value is no number of 0 or more.
+    """
 
     #: Files whose last seen content is known by its digest, some 200 bytes each.
     seen: int = 100_000
@@ -25,3 +33,10 @@ class Limits:
     #: Seconds after which what is kept aside may go: it goes when the next removal is kept; None: it stays while there
     #: is room.
     kept_seconds: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in attrs.asdict(self).items():
+            is_number = type(value) is int or (name == "kept_seconds" and type(value) is float)
+            if not (is_number and 0 <= value < math.inf) and (name, value) != ("kept_seconds", None):
+                expected = "seconds, 0 or more, or None" if name == "kept_seconds" else "a whole number, 0 or more"
+                raise DefinitionRefused(f"Limits({name}=)", expected, value)
