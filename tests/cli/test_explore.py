@@ -69,6 +69,7 @@ def test_explore_never_writes_to_the_workspace(
     assert tree(shop) == before
 
 
+@pytest.mark.seldom
 def test_explore_json_says_what_was_shown(toolrt: Any, response: Path, shop: Path) -> None:
     """One JSON value on standard output; people read standard error."""
     ended = toolrt("explore", response, "--workspace", shop, "--executions", 12, "--json")
@@ -176,6 +177,7 @@ def test_explore_keeps_the_replay_file_out_of_the_workspace(
     assert len(list(shop.parent.glob("toolrt-failure-*.json"))) == 1
 
 
+@pytest.mark.seldom
 def test_explore_names_the_same_failure_alike(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
 ) -> None:
@@ -194,6 +196,7 @@ def test_explore_writes_no_replay_file_when_all_is_well(
     assert not (tmp_path / "failure.json").exists()
 
 
+@pytest.mark.seldom
 def test_replay_repeats_the_violation(toolrt: Any, failure: Path) -> None:
     """The same sentence, with the events that show it marked."""
     ended = toolrt("replay", failure)
@@ -218,6 +221,7 @@ def test_replay_takes_a_workspace_that_was_moved(toolrt: Any, failure: Path, sho
     assert toolrt("replay", failure, "--workspace", tmp_path / "moved").code == 1
 
 
+@pytest.mark.seldom
 def test_replay_says_that_the_workspace_has_changed(toolrt: Any, failure: Path, shop: Path) -> None:
     """A file that no call touches changes nothing else."""
     (shop / "unrelated.txt").write_text("new")
@@ -445,6 +449,7 @@ def test_explore_with_a_cancel_still_asks_the_oracle(response: Path, shop: Path)
     assert cancelled
 
 
+@pytest.mark.seldom
 def test_explore_with_a_cancel_is_replayed(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_sittings_show_what_one_would_show(
     assert outcomes(found) == outcomes(whole)
 
 
+@pytest.mark.seldom
 def test_interrupted_sitting_is_kept(
     toolrt: Any, shop: Path, tmp_path: Path, written: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def interrupt_after(process: subprocess.Popen[str], stream: Any, text: str) -> s
     raise AssertionError(f"{text!r} never came: {seen}")
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Callable[..., Path]) -> None:
     """What had ended is OK, what ran is interrupted, what had not begun was not started."""

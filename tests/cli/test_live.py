@@ -233,6 +233,7 @@ def test_picture_in_a_low_window_has_fewer_lines(rows: int) -> None:
     assert shown.rows()[-1:] == ["a line below"] or rows == 1
 
 
+@pytest.mark.seldom
 def test_picture_of_ten_thousand_calls_shows_what_fits() -> None:
     """The rest is counted; a third of the lines is for what waits."""
     shop = Shop()
@@ -419,6 +420,7 @@ def until(shown: Window, text: str, process: subprocess.Popen[bytes]) -> list[st
     return shown.rows()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_ctrl_c_restores_the_terminal_and_reports_what_ended(shop: Path, written: Callable[..., Path]) -> None:
     """The key, not a signal: the picture is gone, the cursor is back, every result is told, the exit code is 130."""

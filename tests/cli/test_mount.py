@@ -61,6 +61,7 @@ def test_history_and_restore_know_mounted_files(toolrt: Any, calls: Path, shop: 
     assert (docs / "x.md").read_text() == "two\n"
 
 
+@pytest.mark.seldom
 def test_explore_copies_all_roots(
     toolrt: Any, calls: Path, shop: Path, docs: Path, tree: Callable[[Path], dict[str, str]]
 ) -> None:
@@ -72,6 +73,7 @@ def test_explore_copies_all_roots(
     assert (tree(shop), tree(docs)) == before
 
 
+@pytest.mark.seldom
 def test_a_fault_names_its_file_with_the_mount(
     toolrt: Any, calls: Path, shop: Path, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_fault_names_its_file_with_the_mount(
     assert "docs/x.md: EIO" in again.out
 
 
+@pytest.mark.seldom
 def test_replay_finds_the_mounts_again(
     toolrt: Any, calls: Path, shop: Path, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_language_server_that_ends_at_once_fails_no_call(toolrt: Any, shop: Path
     assert "[not known from python" in found
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("option", "module", "extra"), [("--code", "tree_sitter", "code"), ("--lsp=ruff", "lsprotocol", "lsp")]

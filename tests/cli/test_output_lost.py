@@ -31,6 +31,7 @@ def calls(written: Callable[..., Path]) -> Path:
     return written(("write_file", {"path": "new", "content": "x"}))
 
 
+@pytest.mark.seldom
 @needs_full
 @pytest.mark.parametrize("arguments", [("litmus",), ("litmus", "lost_update_2x1", "--play"), ("--help",)])
 def test_other_commands_say_that_the_disk_is_full(arguments: tuple[object, ...]) -> None:
@@ -42,6 +43,7 @@ def test_other_commands_say_that_the_disk_is_full(arguments: tuple[object, ...])
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.seldom
 @needs_full
 @pytest.mark.parametrize("option", ["--trace", "--telemetry"])
 def test_run_keeps_its_answers_where_a_file_is_full(shop: Path, calls: Path, option: str) -> None:
@@ -71,6 +73,7 @@ def test_call_that_cannot_be_meant_is_answered_and_the_others_are_run(toolrt: An
     assert all("expected" in result["error"] for result in results if result["outcome"] == "invalid")
 
 
+@pytest.mark.seldom
 def test_play_with_answers_that_are_none_goes_on(toolrt: Any) -> None:
     """Words, numbers out of range, bytes that are no text, escapes: each is told, none is obeyed."""
     given = b"banana\n99\n-1\n\xff\xfe\n\x1b[2J\n\nq\n"

@@ -65,6 +65,7 @@ def test_run_plans_by_policies_of_ones_own(toolrt: Any, response: Path, shop: Pa
     assert max(len(lane["calls"]) for lane in plan["lanes"]) == 2
 
 
+@pytest.mark.seldom
 def test_census_takes_a_policy_and_a_law_of_ones_own(toolrt: Any, module: str) -> None:
     """Under a limit, and with the order of slots left out."""
     options = ("--lanes", f"{module}:two", "--slots", f"{module}:last", "--limit", "1", "--law", f"{module}:few")
@@ -74,6 +75,7 @@ def test_census_takes_a_policy_and_a_law_of_ones_own(toolrt: Any, module: str) -
     assert "left out: the call order of slots" in ended.out
 
 
+@pytest.mark.seldom
 def test_laws_tries_the_named_mutants_alone(toolrt: Any, module: str) -> None:
     """One row for each mutant that is named, toolrt's own or the user's; the other mutants are not run."""
     options = ("--mutant", "answers twice", "--mutant", f"{module}:idle", "--law", f"{module}:few", "--executions", "1")

@@ -86,6 +86,7 @@ def test_play_shows_one_that_goes_wrong(toolrt: Any, monkeypatch: pytest.MonkeyP
     assert "None was found that goes wrong." in _played(toolrt, monkeypatch, "lock_2", "s", "q")
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="terminals of this kind are POSIX's")
 def test_play_takes_keys_of_a_terminal() -> None:

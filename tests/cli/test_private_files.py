@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("there", [False, True])
 def test_trace_is_readable_by_its_user_alone(tmp_path: Path, there: bool) -> None:

@@ -107,6 +107,7 @@ def test_response_over_the_limit_is_refused_unread(
     assert main([command, str(path), "--workspace", str(shop)]) == 2
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_response_over_the_limit_on_standard_input_is_refused(toolrt: Any, shop: Path) -> None:
     """A pipe has no size; one byte more than the limit is read, and no more."""

@@ -72,6 +72,7 @@ def test_run_exits_1_when_a_call_is_not_ok(toolrt: Any, shop: Path, written: Cal
     assert "the nearest are read_file" in ended.out
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_reads_standard_input(toolrt: Any, response: Path, shop: Path) -> None:
     """``-`` is standard input."""
@@ -98,6 +99,7 @@ def test_run_format_prints_only_the_message_to_send_back(
     assert "12 ok, 1 error, 1 invalid" in ended.err
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_format_is_utf8_in_every_locale(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """What the file holds arrives, although the locale is C."""
@@ -185,6 +187,7 @@ def test_run_writes_only_what_the_calls_write(
     assert os.readlink(shop / "shop" / "basket.py") == "cart.py"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
 @pytest.mark.parametrize("format", ["text", "json"])
@@ -206,6 +209,7 @@ def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, fo
     assert (shop / "CHANGES.md").exists()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_run_with_a_closed_stream_still_runs_every_call(response: Path, shop: Path, closed: str) -> None:

@@ -52,6 +52,7 @@ def without_colours(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_on_a_narrow_terminal_keeps_to_its_width(response: Path, shop: Path) -> None:
     """In 40 columns no line is longer, and every call is there."""
@@ -62,6 +63,7 @@ def test_run_on_a_narrow_terminal_keeps_to_its_width(response: Path, shop: Path)
     assert all(any(line.startswith(f"[{index}] ") for line in lines) for index in range(14))
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("command", [("explore", "--executions", "3"), ("run", "--dry-run")])
 def test_other_commands_on_a_narrow_terminal_keep_to_its_width(

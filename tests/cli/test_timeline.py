@@ -54,6 +54,7 @@ def test_page_takes_two(toolrt: Any, trace: Path, tmp_path: Path) -> None:
     assert [run["name"] for run in json.loads(block)["runs"]] == ["trace.json (1)", "trace.json (2)"]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_trace_comes_from_standard_input(toolrt: Any, trace: Path) -> None:
     """A dash reads the trace there."""

@@ -21,6 +21,7 @@ from toolrt.errors import InputRefused
 _EXAMPLES = 60 if FULL else 25
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("adapter", [executors.Serial, executors.Toolrt], ids=lambda one: one.__name__)
 def test_right_executors_hold_every_law(adapter: Any) -> None:
     """A serial one, which may be slow, and the runtime."""

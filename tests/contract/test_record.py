@@ -28,6 +28,7 @@ def test_record_has_every_seed_and_command() -> None:
         assert len({digests[command] for digests in seeds.values()}) >= different, command
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", _SAMPLE)
 def test_record_is_made_again(seed: int) -> None:

@@ -430,6 +430,7 @@ def _diagnosed(*named: tuple[str, dict[str, Any]]) -> Any:
     return every(program, 10)
 
 
+@pytest.mark.seldom
 def test_lsp_gives_diagnostics_of_the_text_that_stands_there() -> None:
     """A question before an edit has the findings of the old text, one after it those of the new.
 

@@ -104,7 +104,7 @@ def test_timeline_of_page_is_of_a_live_run(law: invariants.Law, text: str, drawn
     assert "\n!!" in kept
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 def test_commands_of_page_run(text: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They end well; one that asks a person is of a program that another one shows, and pytest runs its file anyway."""
     monkeypatch.chdir(tmp_path)

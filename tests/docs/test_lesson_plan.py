@@ -193,6 +193,7 @@ def test_sections_and_exercises_are_there() -> None:
         assert notebook in TEXT
 
 
+@pytest.mark.seldom
 def test_what_goes_wrong_in_a_notebook_goes_wrong_so(tmp_path: Path) -> None:
     """An await before `%autoawait trio` holds, and a simulation inside a cell with await, raise what the plan says."""
     nbclient = pytest.importorskip("nbclient", reason="it is not installed: pip install 'toolrt[notebooks]'")

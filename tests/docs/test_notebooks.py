@@ -170,6 +170,7 @@ def test_command_strips_in_place_and_names_what_it_changed(tmp_path: Path) -> No
     assert (code["metadata"], code["outputs"]) == ({"tags": ["exercise"]}, [])
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_check_runs_a_notebook_and_writes_it_with_outputs(tmp_path: Path) -> None:
     """Top-level await runs under Trio, and what is written has what came of it."""
@@ -185,6 +186,7 @@ def test_check_runs_a_notebook_and_writes_it_with_outputs(tmp_path: Path) -> Non
     assert executed["outputs"][0]["text"] == ["in SystemClock\n"]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_lines_of_a_notebook_are_named_by_its_cells(tmp_path: Path) -> None:
     """Not by the files that a kernel keeps them in, which are called otherwise each time."""
@@ -200,6 +202,7 @@ def test_lines_of_a_notebook_are_named_by_its_cells(tmp_path: Path) -> None:
     assert cells[2]["outputs"][0]["data"]["text/plain"] == ["'In[2]:3'"]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("cell", "complaint"),

@@ -156,6 +156,7 @@ def test_slot_policys_answer_is_dropped_where_the_call_is_not_ready_any_more() -
         assert steps.machine.lanes[0].is_over == all_of_them
 
 
+@pytest.mark.seldom
 def test_lane_of_many_calls_begins_in_one_step() -> None:
     """Each call is let in once the one before it is, and neither stands inside the other."""
     batch = BatchMachine(Choices(b""))

@@ -406,6 +406,7 @@ def test_final_values_of_an_index_do_not_depend_on_the_schedule(limit: int | Non
     assert first_decides(program_with_code(None, limit), EACH) == set()
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("limit", [1, 2, None])
 def test_final_values_of_language_servers_do_not_depend_on_the_schedule(limit: int | None) -> None:
     """What they know of files, and what they were told: also where answers take their time."""

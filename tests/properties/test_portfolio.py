@@ -14,7 +14,7 @@ from toolrt.invariants.workloads import WORKLOADS
 EACH = 1_000 if FULL else 60
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("mix", WORKLOADS, ids=range(len(WORKLOADS)))
 def test_workload_keeps_all_laws_under_portfolio(mix: Mix) -> None:
     """PCT, POS, URW and random walks find no schedule that breaks one."""

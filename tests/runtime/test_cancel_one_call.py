@@ -193,7 +193,7 @@ def _program(steps: int, cut: int) -> Callable[[], Awaitable[Any]]:
     return program
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("cut", range(4))
 @pytest.mark.parametrize("steps", [0, 3, 9])
 def test_at_every_instant_the_others_end_as_without_it_or_with_it_whole(steps: int, cut: int) -> None:

@@ -345,6 +345,7 @@ def _calls(draw: st.DrawFn) -> list[ToolCall]:
     return calls
 
 
+@pytest.mark.seldom
 @settings(max_examples=30, derandomize=True)
 @given(calls=_calls(), choices=st.lists(st.integers(0, 4), max_size=120), limit=st.sampled_from([None, 1, 2]))
 def test_any_calls_end_as_one_at_a_time(calls: list[ToolCall], choices: list[int], limit: int | None) -> None:

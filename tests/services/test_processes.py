@@ -114,6 +114,7 @@ def test_process_without_any_environment_is_left_alone() -> None:
         process.kill()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_command_dies_with_the_process_that_ran_it(root: Path, left: Left) -> None:
     """When the program is killed, its commands are not left to themselves."""

@@ -63,6 +63,7 @@ def test_cancel_is_combined_with_every_order() -> None:
     assert {len(done) for value, done in found if value is sim.CANCELLED} == {2, 3}
 
 
+@pytest.mark.seldom
 def test_cancelled_between_take_and_give_back_is_found() -> None:
     """What a step holds and gives back two steps later is lost when the cancel comes between."""
     held: list[int] = []

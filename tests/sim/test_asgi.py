@@ -96,6 +96,7 @@ def test_asgi_application_is_driven() -> None:
     ]
 
 
+@pytest.mark.seldom
 def test_asgi_client_goes_away_at_any_moment() -> None:
     """What the client got is a beginning of the whole, and each beginning comes."""
 

@@ -312,6 +312,7 @@ def test_limit_holds_outside_the_main_thread(program: Program) -> None:
     assert isinstance(found[0].error, StuckStep)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_exploration_that_gets_stuck_is_inconclusive(jobs: int) -> None:
     """It ends soon after its time, and says which line it stood at; further executions are not begun."""
@@ -322,6 +323,7 @@ def test_exploration_that_gets_stuck_is_inconclusive(jobs: int) -> None:
     assert report.executions == 1
 
 
+@pytest.mark.seldom
 def test_check_that_never_ends_is_ended() -> None:
     """What runs between two executions, such as a check, is ended by an error that names its line."""
 

@@ -194,6 +194,7 @@ def test_name_that_is_no_scope_is_no_pass() -> None:
     assert report.unfinished == "the simplest schedule enters no scope named 'third'"
 
 
+@pytest.mark.seldom
 def test_cancelled_scope_is_replayed() -> None:
     """The cancel has a name in every form of a schedule."""
     report = sim.explore(_two_scopes, None, lambda e: e.value[1] == "second done", cancel_at="second")

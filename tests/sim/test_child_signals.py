@@ -136,6 +136,7 @@ def test_stopped_script_writes_nothing_until_it_goes_on(starts: bool) -> None:
     assert set(sim.explore(_writes(stop=None), sim.DPOR(), max_executions=50).outcomes) == {(b"12", b"")}
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("accesses", ["reported", "declared"])
 def test_reduction_stops_it_at_every_place(accesses: Any) -> None:
     """DPOR has the outcomes of all schedules: a step that stops a process concerns each of its next steps."""

@@ -525,6 +525,7 @@ def test_explanation_outside_a_patch_says_where_to_ask() -> None:
     assert "only inside its `with` block, so call explain() there" in " ".join(report.failures[0].explain().split())
 
 
+@pytest.mark.seldom
 def test_thread_of_trio_is_told_without_what_trio_has_for_it() -> None:
     """Its limiter, its events and its queue are no things of the program's; what a task waits for is its thread."""
 

@@ -26,7 +26,7 @@ _BOUNDED = [
 ]
 
 
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", _BOUNDED)
 def test_reduction_of_a_laws_program_misses_nothing(name: str) -> None:
     """It has every outcome that some schedule has, and what the oracle takes for one class ends in one way."""
@@ -39,7 +39,7 @@ def test_reduction_of_a_laws_program_misses_nothing(name: str) -> None:
     assert all(len(ways) == 1 for ways in counted.traces.values())
 
 
-@pytest.mark.drawn(40)
+@pytest.mark.drawn(25)
 @pytest.mark.parametrize("name", _COUNTED)
 def test_classes_are_those_of_the_oracle(name: str) -> None:
     """Running every schedule and telling traces apart pair by pair gives the number that is stated."""

@@ -219,6 +219,7 @@ def test_pct_measures_single_runs_too(programs) -> None:
 # ---------------------------------------------------------------- URW
 
 
+@pytest.mark.seldom
 def test_urw_of_single_runs_is_uniform_once_it_has_measured(programs) -> None:
     """A single run is a random walk; the fourth of one policy draws the last of 26 orders as often as any other."""
     program, check = programs.uneven()

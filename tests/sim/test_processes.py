@@ -58,6 +58,7 @@ def _in_process(script: str, hash_seed: str) -> str:
     return done.stdout
 
 
+@pytest.mark.seldom
 def test_same_schedule_same_bytes_in_two_processes() -> None:
     """Two processes with two hash seeds, addresses randomised, print the same schedules and traces."""
     first, second = (_in_process(_SCRIPT.format(before=""), seed) for seed in ("1", "2"))
@@ -65,6 +66,7 @@ def test_same_schedule_same_bytes_in_two_processes() -> None:
     assert first == second
 
 
+@pytest.mark.seldom
 def test_same_with_and_without_hypothesis() -> None:
     """Whether Hypothesis was imported, before or not at all, changes nothing; the simulator never imports it."""
     without = _in_process(_SCRIPT.format(before="import sys") + "\nassert 'hypothesis' not in sys.modules\n", "1")

@@ -230,6 +230,7 @@ def test_order_of_two_lines_mends_what_comes_too_early(program: Any, first: str,
     assert failure.repairs()[0].constraint.code.endswith(", reached=True)") is (done == "reached")
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("name", "most", "says"),
     [("overdraw", 200, False), ("overdraw", 4, True), ("two_stages_apart", 200, True)],

@@ -335,7 +335,7 @@ _SHAPES: dict[Callable[[], Awaitable[Any]], list[Any]] = {
 _LARGE = (_layers, _told_by_an_event, _handed_over)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("program", _SHAPES)
 def test_every_outcome_of_plain_threads_is_explored(program: Callable[[], Awaitable[Any]], hasty: None) -> None:
     """The outcomes are those that are written here, and plain runs end with no other."""

@@ -99,6 +99,7 @@ def test_checkpoint_is_gone_on_with(jobs: int, strategy: sim.Strategy, programs,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_checkpoint_is_written_while_the_search_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs

@@ -79,6 +79,7 @@ def test_step_limit_ends_all_tasks_and_names_the_line_that_starts_them(program: 
     assert sim.run(trio.lowlevel.checkpoint).error is None
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("program", _WITHOUT_END)
 def test_time_limit_ends_what_has_only_short_steps(program: Program) -> None:
     """An execution is ended between two steps, too."""

@@ -141,6 +141,7 @@ def _explored(program: Callable[[], Awaitable[Any]], order: str) -> set[Any]:
     return _outcomes(program, order, sim.Random(sim.RandomWalk(0), 150) if program in _LARGE else None)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("order", _ORDERS)
 @pytest.mark.parametrize("program", [_beside_the_loop, _cancelled_meanwhile, _abandoned])
 def test_reduction_leaves_no_outcome_out(program: Callable[[], Awaitable[Any]], order: str) -> None:

@@ -209,7 +209,7 @@ def hasty() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("program", _OUTCOMES)
 def test_every_outcome_of_real_threads_is_explored(program: Callable[[], Awaitable[Any]], hasty: None) -> None:
     """The outcomes are those that threads can have, and plain runs end with no other."""

@@ -364,6 +364,7 @@ def test_comparison_looks_at_each_object_once() -> None:
     assert sim.run(objects_that_name_each_other, track=__name__).value is False
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(("program", "package"), [(tricycles_lock, "tricycle"), (anyios_lock, "anyio")])
 def test_package_of_others_is_tracked(program: Program, package: str) -> None:
     """Code that this project did not write is rewritten by the package's name, and is itself again afterwards."""

@@ -19,7 +19,7 @@ from toolrt.teaching.litmus._verify import MOST
 LOST_UPDATE = LITMUS["lost_update_3x1"]
 
 
-@pytest.mark.drawn(60)
+@pytest.mark.drawn(40)
 @pytest.mark.parametrize("name", LITMUS)
 def test_program_is_as_stated(name: str) -> None:
     """Every outcome that is stated comes, no other does, and the counts are those stated.
@@ -31,7 +31,7 @@ def test_program_is_as_stated(name: str) -> None:
     assert set(found.seen) == LITMUS[name].outcomes
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("name", [litmus.name for litmus in THEMES["the laws"]])
 def test_reduction_has_every_outcome_of_a_batch(name: str) -> None:
     """Running one execution of each class finds the same outcomes as running every schedule."""

@@ -35,7 +35,7 @@ def test_right_answer_is_right(name: str) -> None:
     assert str(grade).startswith(f"{name}: right, {len(grade.findings)} of {len(grade.findings)}\n")
 
 
-@pytest.mark.drawn(20)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(
     ("name", "answer", "said", "shown"), WRONG, ids=[f"{name}-{said.lstrip('✗ ')[:24]}" for name, _, said, _ in WRONG]
 )

@@ -62,6 +62,7 @@ def test_pages_with_a_part_of_the_schedules_say_so(written: GallerySite) -> None
     assert len(page["ends"]) <= 60
 
 
+@pytest.mark.seldom
 def test_tree_of_a_part_leads_to_a_bug() -> None:
     """Where a program can go wrong, at least one schedule on its page does."""
     for name in ("uneven_25", "aba", "dining_3"):

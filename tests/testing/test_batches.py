@@ -91,6 +91,7 @@ def test_failure_is_the_smallest_batch_with_its_race() -> None:
     assert re.search(rf"The race: (take wrote|look read) `stock\['{item}'\]` \(test_batches.py:\d+\) before ", text)
 
 
+@pytest.mark.seldom
 def test_tools_that_say_what_they_touch_end_alike() -> None:
     check_all(testing.batches(right_shop), max_examples=12)
 

@@ -59,6 +59,7 @@ def test_drawn_containers_are_full_again_in_each_execution() -> None:
     pops()
 
 
+@pytest.mark.seldom
 def test_drawing_inside_gives_every_execution_the_same() -> None:
     """And what was drawn is in the report."""
     drawn: list[list[int]] = []

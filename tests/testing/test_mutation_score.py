@@ -46,6 +46,7 @@ def test_mutant_that_is_not_caught_is_named(few: MutationScore) -> None:
     assert "NOT CAUGHT" in str(few)
 
 
+@pytest.mark.seldom
 def test_score_is_a_value_of_its_seeds(few: MutationScore) -> None:
     """The same seeds give the same score, over two processes as well, and as JSON."""
     again = mutation_score(8, [*_EASY, _IDLE], seeds=(0, 1), jobs=2)

@@ -164,6 +164,7 @@ def test_census_takes_policies_and_names_what_they_give_up() -> None:
         invariants.exhaust([attrs.evolve(batches[0], lanes=Together(("same_as_seriel",)))])
 
 
+@pytest.mark.seldom
 def test_own_mutant_is_caught_by_the_own_law_alone() -> None:
     """By the table, by the explorer and by the census; unbroken, none trips."""
     mix = MUTANT.workload

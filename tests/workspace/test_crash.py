@@ -218,6 +218,7 @@ def test_real_disk_that_fails_at_any_call_is_as_it_was(tmp_path: Path, name: str
     assert number >= 3
 
 
+@pytest.mark.seldom
 def test_real_disk_mended_at_any_call_lets_a_living_writer_end(tmp_path: Path) -> None:
     """`recover` in another process would see the same locks: what is in use is left alone."""
     root = f"{tmp_path}/repo"

@@ -172,7 +172,7 @@ async def never(question: Question) -> Any:
     return True
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("seed", [None, *range(20 if FULL else 2)])
 @pytest.mark.parametrize("ask", [None, soon, never], ids=["unasked", "asked", "never answered"])
 @pytest.mark.parametrize("happening", [cancel_batch, cancel_scope, time_out])
@@ -194,6 +194,7 @@ def test_guard_is_free_after_anything_at_any_step(happening: Any, ask: Any, seed
     assert number > 25
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EACCES])
 def test_guard_is_free_after_a_fault_at_any_effect(code: int) -> None:
     """Each effect on the disk fails in turn; the other calls and the next mutations proceed."""

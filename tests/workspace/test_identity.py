@@ -415,6 +415,7 @@ _TREES = st.dictionaries(
 )
 
 
+@pytest.mark.seldom
 @settings(max_examples=300)
 @given(_TREES, _PATHS, st.one_of(st.none(), _PATHS), st.sampled_from(Wanted), st.booleans())
 def test_the_short_way_finds_what_the_walk_finds(tree, path, working_dir, what, folds):

@@ -120,6 +120,7 @@ def answer(text, **input):
     return trio.run(runtime.run, [ToolCall("id", "read_file", {"path": "a", **input})], State()).results[0].content
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("count", [400, 2_000_000], ids=["small", "large"])
 def test_lines_that_do_not_fit_are_left_out_and_named(count):
     """A range says where to read on; the end of a file says that there are too many."""

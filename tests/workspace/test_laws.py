@@ -208,6 +208,7 @@ def test_laws_hold_with_a_cancel(mix: FileMix, schedule: list[int], cancel_at: i
     mix.simulated(schedule, cancel_at)
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=mixes(faults=True), schedule=schedules(max_size=80))
 def test_laws_hold_with_a_fault(mix: FileMix, schedule: list[int]) -> None:
@@ -222,6 +223,7 @@ def test_laws_hold_with_a_fault_and_a_cancel(mix: FileMix, schedule: list[int], 
     mix.simulated(schedule, cancel_at)
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(
     calls=calls_of(TOOLS, groups=FOLDED),

@@ -213,6 +213,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("tool", ["edit_file", "apply_patch"])
 def test_two_processes_edit_different_lines_and_none_is_refused_or_lost(tmp_path: Path, tool: str) -> None:

@@ -133,7 +133,7 @@ def swapped_run(call: ToolCall, swap: tuple[str, str], at: int, back: int | None
     return disk.count
 
 
-@pytest.mark.drawn(15)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("swap", SWAPS, ids=str)
 def test_scope_holds_when_swapped_before_any_operation(tool_name: str, swap: tuple[str, str]) -> None:
     """For good, or back again one, two or five operations later (all of these, at each operation, in the full run)."""
@@ -292,7 +292,7 @@ def real_run(swapper: Swapper, call: ToolCall, swap: tuple[str, str], at: int, b
 STRIDE = 1 if FULL else 13
 
 
-@pytest.mark.drawn(15)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("swap", SWAPS, ids=str)
 def test_scope_holds_when_swapped_before_any_system_call(
     tool_name: str, swap: tuple[str, str], planted: Callable[[str], Swapper]

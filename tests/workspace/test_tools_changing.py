@@ -376,6 +376,7 @@ def test_change_dir_runs_alone(tree):
     assert not tool.is_safe({"path": "d"})
 
 
+@pytest.mark.seldom
 async def test_tree_deeper_than_any_name_is_refused_untouched(tree, call):
     """It costs a refusal, however deep it is; one as deep as a name may lead is removed."""
     deepest = "/".join(["d"] * 256)

@@ -139,6 +139,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("locks", ["ofd", "flock"])
 def test_no_change_of_two_processes_is_lost(start: Start, root: Path, locks: str) -> None:
     """Each of many read-and-write steps counts and none is refused, with no extra and nothing asked for."""
@@ -148,6 +149,7 @@ def test_no_change_of_two_processes_is_lost(start: Start, root: Path, locks: str
     assert ends == ["0\n", "0\n"]
 
 
+@pytest.mark.seldom
 def test_processes_with_roots_one_in_the_other_take_turns(start: Start, root: Path) -> None:
     """A file is the same one below both roots."""
     (root / "package").mkdir()
@@ -168,6 +170,7 @@ def test_names_of_one_file_take_turns(start: Start, root: Path) -> None:
     assert ends == ["0\n", "0\n"]
 
 
+@pytest.mark.seldom
 def test_two_processes_append_to_one_file(start: Start, root: Path) -> None:
     """Changes by way of the workspace: every line of both is there once, each process's in its own order."""
     (root / "log").write_text("")
@@ -219,6 +222,7 @@ async def test_a_change_waits_for_another_process(start: Start, root: Path, ends
     assert workspace.claim_table.statistics()["groups"] == 0
 
 
+@pytest.mark.seldom
 async def test_a_process_that_never_goes_on_is_not_waited_for(
     start: Start, root: Path, autojump_clock: trio.testing.MockClock
 ) -> None:

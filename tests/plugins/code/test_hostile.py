@@ -83,6 +83,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.drawn(16)
 @pytest.mark.parametrize("name", ["a.py", "a.js", "a.cpp", "a.rb"])
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_no_content_is_a_failure(name, content):

@@ -93,6 +93,7 @@ def test_a_search_is_narrowed_by_path():
     assert ask("search_code", query="nowhere") == "nothing is found"
 
 
+@pytest.mark.seldom
 @settings(max_examples=60)
 @given(st.text(max_size=30))
 def test_any_query_is_one(query):

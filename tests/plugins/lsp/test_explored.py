@@ -91,6 +91,7 @@ def test_answers_do_not_depend_on_the_schedule(answers: str, reads: str) -> None
     assert [answer for answer, (name, _) in zip(given, MIX, strict=True) if name == "diagnostics"] == expected_answers()
 
 
+@pytest.mark.seldom
 def test_server_that_dies_again_and_again_decides_nothing() -> None:
     """It is started anew, and the answers are what they would have been."""
     given, _, _ = explored([[asks("a.py")], [asks("b.py")], [asks("c.py")]], lost_after=4, restarts=100)

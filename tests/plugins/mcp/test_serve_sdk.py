@@ -32,6 +32,7 @@ def server_of(workspace: Path) -> Any:
     return StdioServerParameters(command=sys.executable, args=program, env={**os.environ, "PATH": "/usr/bin:/bin"})
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("backend", ["asyncio", pytest.param("trio", marks=pytest.mark.slow)])
 def test_the_sdk_loses_no_edit(backend: str, tmp_path: Path) -> None:
     """Ten tasks edit one file at once, and every edit is in it."""

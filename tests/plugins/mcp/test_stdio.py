@@ -22,6 +22,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_proper_server_answers_in_call_order_with_progress() -> None:
     """Schema, text, errors, pictures by size, and progress in the order in which it was made."""
@@ -57,6 +58,7 @@ def test_proper_server_answers_in_call_order_with_progress() -> None:
     assert seen == [(0, {"progress": step, "total": 3, "message": f"step {step}"}) for step in range(3)]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_cancelled_call_is_told_to_the_server_and_the_session_goes_on() -> None:
     """The server hears of a cancel and of a time limit; the same process answers the next call."""

@@ -102,6 +102,7 @@ def test_hints_count_of_trusted_servers_only() -> None:
     assert hints == [mcp.Hints()] * 3
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_names_are_prefixed_and_clashes_refused() -> None:
     """Two servers with one tool are told apart; what would share a name is refused, and can be renamed."""

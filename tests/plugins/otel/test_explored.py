@@ -56,6 +56,7 @@ def everything() -> Telemetry:
     return Telemetry(Keeper(), Counts(), JsonLines(Nowhere()), OtelSpans(exported.provider), OtelMetrics())  # type: ignore[arg-type]
 
 
+@pytest.mark.seldom
 @PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_observed_execution_is_the_same_execution(mix: Mix, schedule: list[int]) -> None:
