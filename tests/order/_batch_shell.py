@@ -12,8 +12,8 @@ from toolrt.order import (
     CallMove,
     CallRecord,
     CallState,
-    Claimed,
     ClaimTable,
+    FoundClaims,
     LaneRecord,
     MergedCall,
     Status,
@@ -86,7 +86,7 @@ class Shell(Recording):
                 return call.after
         return self.batch.some_claims()
 
-    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+    def claims(self, lane: LaneRecord, call: CallRecord) -> FoundClaims:
         super().claims(lane, call)
         batch = self.batch
         if lane.stands_at is None:

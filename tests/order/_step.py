@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from toolrt.model import Claim, Outcome, State, ToolCall, ToolResult
-from toolrt.order import CallMove, CallRecord, Claimed, ClaimTable, LaneRecord, LentSlot, Machine
+from toolrt.order import CallMove, CallRecord, ClaimTable, FoundClaims, LaneRecord, LentSlot, Machine
 
 #: An instruction: its verb, and the call or lane that it is for, by index.
 Instruction = tuple[str, int]
@@ -50,7 +50,7 @@ class Recording:
         self.told.append(("looks_at", call.call_index))
         return ()
 
-    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+    def claims(self, lane: LaneRecord, call: CallRecord) -> FoundClaims:
         self.told.append(("claims", call.call_index))
         return (), (), None
 

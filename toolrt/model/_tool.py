@@ -621,7 +621,7 @@ class Registry:
 
     def reads_in(self, calls: Iterable[ToolCall]) -> int:
         """How many of `calls` share the batch's read budget; at least 1 (``open_batch(expected_reads=...)``)."""
-        tools = (self.get(call.name) for call in calls)
+        tools = (self.get(call.name) for call in calls if isinstance(call, ToolCall))
         return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
 
     def nearest(self, name: object) -> list[str]:

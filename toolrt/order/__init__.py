@@ -42,7 +42,7 @@ from toolrt.order._policies import (
 from toolrt.order._record import (
     PROGRESS_BOUND,
     CallRecord,
-    Claimed,
+    FoundClaims,
     LanePlace,
     LaneRecord,
     MergedCall,
@@ -82,7 +82,7 @@ __all__ = [
     "CallRecord",
     "CallState",
     "ClaimTable",
-    "Claimed",
+    "FoundClaims",
     "Holds",
     "Lane",
     "LaneChoice",

@@ -380,12 +380,7 @@ class Admission:
                 if not self.fits(lane, call, held, declared=declared):
                     return False
         elif lent is None:
-            tool: Any = call.tool
-            says = said_by_lonely(lane, call)
-            if says is not None:
-                held = says
-            elif self.owned and tool.claims is None:
-                held = ()
+            held = self._held_by_lonely(lane, call, held)
         if claims:
             self._note(lane, call, claims)
         call.state = _TAKE[call.state]
@@ -399,11 +394,16 @@ class Admission:
     def answered(self, lane: LaneRecord, call: CallRecord) -> None:
         """A call of `lane` was allowed to run: if it runs alone it takes its tickets now, for what it was allowed."""
         if not lane.shared and self._host.lent is None:
-            tool: Any = call.tool
-            says = said_by_lonely(lane, call)
-            if says is None:
-                says = () if self.owned and tool.claims is None else call.claims
-            self._take_all(call, says if call.allowed is None else call.allowed)
+            held = self._held_by_lonely(lane, call, call.claims)
+            self._take_all(call, held if call.allowed is None else call.allowed)
+
+    def _held_by_lonely(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+        """What of its `claims` a call takes tickets for that runs alone in `lane`: see rule 4."""
+        tool: Any = call.tool
+        said = said_by_lonely(lane, call)
+        if said is not None:
+            return said
+        return () if self.owned and tool.claims is None else claims
 
     def _take_all(self, call: CallRecord, held: tuple[Claim, ...]) -> None:
         if call.rates or call.is_known:

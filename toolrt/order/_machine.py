@@ -61,8 +61,8 @@ from toolrt.order._states import (
     Holds,
     LaneMove,
     LaneState,
+    Stateful,
     Status,
-    impossible,
 )
 from toolrt.order._tickets import ClaimTable, Ticket, give_back
 from toolrt.order._verbs import Questions, Verbs
@@ -74,7 +74,7 @@ _GRANT, _SPAWN, _END = CallMove.GRANT.leads, CallMove.SPAWN.leads, CallMove.END.
 _CLOSE, _START, _MERGE = LaneMove.CLOSE.leads, LaneMove.START.leads, LaneMove.MERGE.leads
 
 
-class Machine:
+class Machine(Stateful):
     """All decisions of one batch.
 
     Args:
@@ -141,17 +141,6 @@ class Machine:
         #: Why the batch was cancelled; None while it is not.
         self.cancel_reason: str | None = None
 
-    def happen(self, event: BatchMove) -> None:
-        """Go to the next state, because of `event`.
-
-        Raises:
-            InternalError: the table has no such row; nothing was changed.
-        """
-        found = event.leads.get(self.state)
-        if found is None:
-            raise impossible(event, self.story())
-        self.state = found
-
     def story(self) -> str:
         """The batch in one line, for errors."""
         return f"batch {self.batch_id} with {counted(len(self.calls), 'call')}: {self.state.value}"
@@ -201,7 +190,6 @@ class Machine:
     def add_lane(self, call: CallRecord, shared: bool) -> None:
         """Let the `call` open a lane behind all others; `shared`: other calls may join it."""
         lane = LaneRecord(LanePlace(len(self.lanes)), shared)
-        lane.lent = self.lent
         lane.add(call)
         self.lanes.append(lane)
         self.verbs.wake()
@@ -232,7 +220,6 @@ class Machine:
         if probe.implied is not None:
             _footprints.changes(self.batch_id)
         behind = LaneRecord(lane.place, True)
-        behind.lent = self.lent
         behind.calls = lane.calls[first:]
         if lane.state is LaneState.CLOSED:
             behind.happen(LaneMove.CLOSE)
@@ -346,18 +333,13 @@ class Machine:
             limit = lane.running + (lent.free if ready else 0)
         if self.gated:
             self._pass_gates(lane, limit, most)
-            return
-        if self.prefers:
-            self._choose(lane, limit)
-        while ready and lane.running < limit:
-            call = calls[heappop(ready)]
-            if call.state is not _READY and call.state is not _AGAIN:
-                continue
-            call.state = _SPAWN[call.state]
-            lane.running += 1
-            if lent is not None:
-                lent.take()
-            self.verbs.spawn(lane, call)
+        else:
+            if self.prefers:
+                self._choose(lane, limit)
+            while ready and lane.running < limit:
+                call = calls[heappop(ready)]
+                if call.state is _READY or call.state is _AGAIN:
+                    self._start(lane, call)
         if observer.measures:
             observer.tell(SlotsGiven(self.batch_id), self.telemetry)
         if ready and lent is not None:
@@ -391,10 +373,6 @@ class Machine:
         wakes = min(waiting, default=math.inf)
         if wakes < math.inf:
             self.verbs.wake_at(lane, wakes)
-        if observer.measures:
-            observer.tell(SlotsGiven(self.batch_id), self.telemetry)
-        if lane.ready and self.lent is not None:
-            self.lent.slots.starved[self.path] = lambda: self.dispatch(lane)
 
     def _opens_at(self, call: CallRecord) -> float:
         """The instant from which on no rate keeps the ready call; infinity: a limit that is shared has no room."""

@@ -33,8 +33,8 @@ from toolrt.model import (
 )
 from toolrt.model._watched_state import Part, StateReads, bare_state, parts_json
 from toolrt.order._lanes import StateKeys
-from toolrt.order._slots import LentSlot, Slots
-from toolrt.order._states import CallMove, CallState, Holds, LaneMove, LaneState, Status, impossible
+from toolrt.order._slots import Slots
+from toolrt.order._states import CallState, Holds, LaneState, Stateful, Status
 from toolrt.order._tickets import ClaimTable, Ticket
 
 #: How many progress messages of a batch wait for the reader at most; the newest are dropped and counted.
@@ -42,7 +42,7 @@ PROGRESS_BOUND = 1000
 
 #: What is found out of a call's claims: them; what its tool says, which is less of a call that runs alone and so claims
 #: everything; and why it may not have them, or None.
-Claimed = tuple[tuple[Claim, ...], tuple[Claim, ...], str | None]
+FoundClaims = tuple[tuple[Claim, ...], tuple[Claim, ...], str | None]
 
 _WAITS = (CallState.UNAPPROVED, CallState.WAITING, CallState.READY, CallState.ASKING)
 
@@ -123,13 +123,12 @@ class MergedCall:
         return next((one.exit_asked for one in self.modifiers if one.exit_asked is not None), None)
 
 
-class CallRecord:
+class CallRecord(Stateful):
     """One call of a batch: what the model asked for, where it is, and what it has given so far."""
 
     # Most calls never touch most of these, and a batch makes one record for each call: so the defaults stand
     # on the class.  None of them is ever changed in place.
 
-    #: Where it is.  Only `happen` changes it.
     state: CallState = CallState.PLACED
     #: Whether it may overlap its neighbours.
     safe: bool = False
@@ -152,7 +151,7 @@ class CallRecord:
     #: What these look at, as its tool declares.
     after: tuple[Claim, ...] = ()
     #: What was found out of its claims as its lane began, while the lane stands still before it; None: nothing.
-    asked: Claimed | None = None
+    asked: FoundClaims | None = None
     #: Whether its claims are to be asked for again before it starts: it waited, or its input is another one.
     asks_again: bool = False
     #: Whether its approval gave it another input.
@@ -277,17 +276,6 @@ class CallRecord:
             found.append("approval")
         return list(dict.fromkeys(found)) or ["slot"]
 
-    def happen(self, event: CallMove) -> None:
-        """Go to the next state, because of `event`.
-
-        Raises:
-            InternalError: the table has no such row; nothing was changed.
-        """
-        found = event.leads.get(self.state)
-        if found is None:
-            raise impossible(event, self.story())
-        self.state = found
-
     def story(self) -> str:
         """The call in one line, for errors."""
         outcome = "" if self.result is None else f", {self.result.outcome.value}"
@@ -319,7 +307,7 @@ class Decisions:
         self.underway = False
 
 
-class LaneRecord:
+class LaneRecord(Stateful):
     """One lane of a batch, from the submission of its first call to its merge.
 
     Args:
@@ -329,7 +317,6 @@ class LaneRecord:
 
     # As for calls: an exclusive call has a lane to itself, so the defaults stand on the class.
 
-    #: Where it is.  Only `happen` changes it.
     state: LaneState = LaneState.GATHERING
     #: The state its calls see, once it has started; once it has ended, the one that they leave.
     start: State
@@ -345,8 +332,6 @@ class LaneRecord:
     running: int = 0
     #: Its slots, once one of its calls has lent its own.
     slots: Slots | None = None
-    #: What lends the slot that its calls run in; None outside a sub-batch.
-    lent: LentSlot | None = None
     #: Which of its calls have their results, once one has returned modifiers.
     decisions: Decisions | None = None
     #: The call at which it stands still, whose claims are not known yet.
@@ -394,17 +379,6 @@ class LaneRecord:
         """Let a call in."""
         call.place = self.place
         self.calls.append(call)
-
-    def happen(self, event: LaneMove) -> None:
-        """Go to the next state, because of `event`.
-
-        Raises:
-            InternalError: the table has no such row; nothing was changed.
-        """
-        found = event.leads.get(self.state)
-        if found is None:
-            raise impossible(event, self.story())
-        self.state = found
 
     def story(self) -> str:
         """The lane in one line, for errors."""

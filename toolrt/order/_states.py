@@ -315,6 +315,23 @@ for _table in _TABLES:
         _event.leads[_before] = _after
 
 
-def impossible(event: CallMove | LaneMove | BatchMove, story: str) -> InternalError:
-    """What is raised where the table has no row for `event`; `story` names what should have gone on."""
-    return InternalError(f"{event.value} is impossible for {story}")
+class Stateful:
+    """What has a state, and a table that leads from one to the next."""
+
+    #: Where it is.  Code that every call goes through changes it in place (rule 3); all other code by `happen`.
+    state: Any
+
+    def story(self) -> str:
+        """It in one line, for errors."""
+        raise NotImplementedError
+
+    def happen(self, event: CallMove | LaneMove | BatchMove) -> None:
+        """Go to the next state, because of `event`.
+
+        Raises:
+            InternalError: the table has no such row; nothing was changed.
+        """
+        found = event.leads.get(self.state)
+        if found is None:
+            raise InternalError(f"{event.value} is impossible for {self.story()}")
+        self.state = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from toolrt.model import Claim, Outcome
-from toolrt.order._record import CallRecord, Claimed, LaneRecord
+from toolrt.order._record import CallRecord, FoundClaims, LaneRecord
 from toolrt.order._states import CallMove
 
 
@@ -46,7 +46,7 @@ class Questions(Protocol):
     def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
         """What the claims of the call of `lane` look at."""
 
-    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+    def claims(self, lane: LaneRecord, call: CallRecord) -> FoundClaims:
         """What the call of `lane` claims, and whether it may."""
 
     def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:

@@ -39,22 +39,17 @@ from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import asked, awaited
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
+from toolrt.runtime._questions import FixesResults
 from toolrt.runtime._telemetry import BatchTelemetry
 
 
-class ApprovalHost(Protocol):
+class ApprovalHost(FixesResults, Protocol):
     """What an approval asks of the batch's engine."""
 
     machine: Machine
     lease: Lease | None
     telemetry: BatchTelemetry | None
     _nursery: trio.Nursery | None
-
-    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
-        """Fix the call's result."""
-
-    def abort(self, error: BaseException) -> None:
-        """Cancel the batch, and let `error` out when it is left."""
 
     def cancelled_from_outside(self) -> None:
         """Take note that an enclosing scope was cancelled, if one was."""

@@ -35,7 +35,7 @@ from toolrt.runtime._context import ToolContext
 from toolrt.runtime._host import CallHost
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stands_of
-from toolrt.runtime._questions import ToolQuestions
+from toolrt.runtime._questions import FixesResults, ToolQuestions
 from toolrt.runtime._reader import Reader
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class EndedBefore(Exception):
         super().__init__(text)
 
 
-class ExecutionHost(CallHost, Protocol):
+class ExecutionHost(CallHost, FixesResults, Protocol):
     """What a call's task asks of the batch's engine."""
 
     machine: Machine
@@ -82,8 +82,6 @@ class ExecutionHost(CallHost, Protocol):
     questions: ToolQuestions
     #: Whether a model can read on in results that are too long.
     reads_on: bool
-    #: Gives the time on Trio's clock.
-    now: Callable[[], float]
 
     @property
     def cancel_reason(self) -> str | None:
@@ -93,17 +91,8 @@ class ExecutionHost(CallHost, Protocol):
     def thread_limiter(self) -> trio.CapacityLimiter:
         """The worker threads of the batch."""
 
-    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
-        """Fix the call's result."""
-
-    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
-        """Fix the result of a call that returned `output`."""
-
     def amend(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
         """Replace a result that nothing has seen yet."""
-
-    def abort(self, error: BaseException) -> None:
-        """Cancel the batch, and let `error` out when it is left."""
 
     def cancelled_from_outside(self) -> None:
         """Take note that an enclosing scope was cancelled, if one was."""

@@ -21,7 +21,7 @@ from toolrt.model._claim import claims_in_words
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     CallRecord,
-    Claimed,
+    FoundClaims,
     LaneRecord,
     Machine,
     applied,
@@ -77,7 +77,7 @@ class ToolQuestions:
         """What the call's claims look at."""
         return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
 
-    def claims(self, lane: LaneRecord, call: CallRecord) -> Claimed:
+    def claims(self, lane: LaneRecord, call: CallRecord) -> FoundClaims:
         """What the call claims, what its tool says, and why it may not have that, or None."""
         tool: Any = call.tool
         claims = claims_of(tool, call.input, lane.bare, lane.shared)

@@ -326,17 +326,14 @@ class BatchRun:
             call.modifiers = ()
         if probe.implied is not None:
             _footprints.settles(call)
-        self._fix(call, outcome, content, error)
+        self.amend(call, outcome, content, error)
         if call.listener is not None:
             call.listener(ResultReady(cast(ToolResult, call.result)))
         if self.reader.news is not None:
             self.reader.news.set()
 
     def amend(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
-        """Replace a result that nothing has seen yet: the call's thread could not be stopped, and has ended since."""
-        self._fix(call, outcome, content, error)
-
-    def _fix(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Write the call's result, perhaps in place of one that nothing has seen: its thread has ended since."""
         asked, most = call.call, call.max_result
         if most is not None:
             if content is not None and (type(content) is not str or len(content) > most):

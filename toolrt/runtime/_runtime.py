@@ -238,7 +238,7 @@ class Runtime:
             if kept is not None:
                 return await self._go_on(kept, calls, deadline)
         has_budget = isinstance(state, State) and bare_state(state).context_budget is not None
-        reads = self.reads_in(calls) if has_budget else 1
+        reads = self.registry.reads_in(calls) if has_budget else 1
         run = self._new_batch(state, batch_id, reads, listens=False, owner=owner, deadline=deadline)
         return await Batch(run).run(calls)
 
@@ -300,15 +300,9 @@ class Runtime:
         state = codec.decode(kept.header["state"])
         # An owner that no file keeps was an object of the process that ended: no other batch has it.
         owner = codec.decode(kept.header["owner"]) if "owner" in kept.header else object()
-        reads = self.reads_in(calls)
+        reads = self.registry.reads_in(calls)
         run = self._new_batch(state, batch_id, reads, listens=False, owner=owner, deadline=deadline, kept=kept)
         return await Batch(run).run(calls)
-
-    def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
-        """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
-        known = registry if isinstance(registry, Registry) else self.registry
-        tools = [known.get(call.name) for call in calls if isinstance(call, ToolCall)]
-        return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
 
     def open_batch(
         self,
@@ -361,10 +355,10 @@ class Runtime:
         Raises:
             DefinitionRefused: `registry` is neither a `Registry` nor None.
         """
-        count = self.reads_in(reads, registry) if isinstance(reads, list) else reads
         if registry is not None and not isinstance(registry, Registry):
             raise DefinitionRefused("a sub-batch's registry", "a toolrt.Registry, or None for the runtime's", registry)
         runtime = self if registry is None or registry is self.registry else self._with_registry(registry)
+        count = runtime.registry.reads_in(reads) if isinstance(reads, list) else reads
         return Batch(
             runtime._new_batch(state, batch_id, count, events is not None, False if events is None else events, lease)
         )
