@@ -66,17 +66,18 @@ class Shell(Recording):
 
     batch: BatchMachine
 
-    def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
-        super().spawn(lane, call)
+    def spawn(self, lane: LaneRecord, calls: list[CallRecord]) -> None:
+        super().spawn(lane, calls)
         batch = self.batch
         preferred, batch.preferred = batch.preferred, None
-        assert preferred in (None, call), "another call took the slot"
+        assert preferred is None or calls == [preferred], "another call took the slot"
         assert not batch.cancelled, "something was spawned after a cancel"
-        assert call.state in (CallState.SPAWNED, CallState.RESPAWNED)
-        assert not batch.blockers(call), "it was spawned before its tickets were granted"
-        fresh = call.call_index in batch.asked_again or call.call_index not in batch.waited
-        assert fresh, "its claims may have changed"
-        batch.spawned.append(call.call_index)
+        for call in calls:
+            assert call.state in (CallState.SPAWNED, CallState.RESPAWNED)
+            assert not batch.blockers(call), "it was spawned before its tickets were granted"
+            fresh = call.call_index in batch.asked_again or call.call_index not in batch.waited
+            assert fresh, "its claims may have changed"
+            batch.spawned.append(call.call_index)
 
     def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
         super().looks_at(lane, call)

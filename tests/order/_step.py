@@ -43,8 +43,8 @@ class Recording:
         self.told: list[Instruction] = []
         self.preferred: list[int] = []
 
-    def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
-        self.told.append(("spawn", call.call_index))
+    def spawn(self, lane: LaneRecord, calls: list[CallRecord]) -> None:
+        self.told += [("spawn", call.call_index) for call in calls]
 
     def looks_at(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
         self.told.append(("looks_at", call.call_index))

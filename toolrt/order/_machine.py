@@ -71,6 +71,7 @@ from toolrt.order._verbs import Questions, Verbs
 _PLACED, _ASKING, _WAITING, _READY = CallState.PLACED, CallState.ASKING, CallState.WAITING, CallState.READY
 _AGAIN, _QUEUED, _SLOT, _NOTHING = CallState.AGAIN, Status.QUEUED, Holds.SLOT, Holds.NOTHING
 _GRANT, _SPAWN, _END = CallMove.GRANT.leads, CallMove.SPAWN.leads, CallMove.END.leads
+_SEAL = BatchMove.SEAL.leads
 _CLOSE, _START, _MERGE = LaneMove.CLOSE.leads, LaneMove.START.leads, LaneMove.MERGE.leads
 
 
@@ -202,7 +203,7 @@ class Machine(Stateful):
 
     def seal(self) -> None:
         """No further call will come."""
-        self.happen(BatchMove.SEAL)
+        self.state = _SEAL[self.state]
         if probe.implied is not None:
             _footprints.changes(self.batch_id)
         if observer.records:
@@ -336,10 +337,14 @@ class Machine(Stateful):
         else:
             if self.prefers:
                 self._choose(lane, limit)
+            started = []
             while ready and lane.running < limit:
                 call = calls[heappop(ready)]
                 if call.state is _READY or call.state is _AGAIN:
                     self._start(lane, call)
+                    started.append(call)
+            if started:
+                self.verbs.spawn(lane, started)
         if observer.measures:
             observer.tell(SlotsGiven(self.batch_id), self.telemetry)
         if ready and lent is not None:
@@ -363,6 +368,7 @@ class Machine(Stateful):
                 break
             if not self.prefers or len(passing) == 1:
                 self._start(lane, passing[0])
+                self.verbs.spawn(lane, passing[:1])
             else:
                 self._start_preferred(lane, passing)
             most -= 1
@@ -381,7 +387,7 @@ class Machine(Stateful):
         return self.rates.next_start(call.rates) if call.rates else -math.inf
 
     def _start(self, lane: LaneRecord, call: CallRecord) -> None:
-        """The ready call of `lane` takes a slot, and its share of what others wait for, too."""
+        """The ready call of `lane` takes a slot, and its share of what others wait for, too; it is to be spawned."""
         if self.limits is not None:
             self.limits.take(call.name)
             if probe.implied is not None:
@@ -392,7 +398,6 @@ class Machine(Stateful):
         lane.running += 1
         if self.lent is not None:
             self.lent.take()
-        self.verbs.spawn(lane, call)
 
     def _choose(self, lane: LaneRecord, limit: float) -> None:
         """Ask the slot policy while more calls are ready than there are slots."""
@@ -413,6 +418,7 @@ class Machine(Stateful):
         if has_slot and passes and call.state in (_READY, _AGAIN):
             lane.ready.remove(call.call_index)
             self._start(lane, call)
+            self.verbs.spawn(lane, [call])
         heapify(lane.ready)
 
     # Results

@@ -12,8 +12,8 @@ from toolrt.order._states import CallMove
 class Verbs(Protocol):
     """What a machine lets happen: its instructions."""
 
-    def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Make the call of `lane` a task."""
+    def spawn(self, lane: LaneRecord, calls: list[CallRecord]) -> None:
+        """Make the `calls` of `lane` tasks, in this order."""
 
     def approve(self, lane: LaneRecord, call: CallRecord) -> None:
         """Ask the approval check about the call of `lane`: `Machine.allowed`, or an answer."""

@@ -360,10 +360,11 @@ class BatchRun:
 
     # What the machine lets happen
 
-    def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Make the call a task, in the batch's own context: the event that spawns it may come from another batch."""
+    def spawn(self, lane: LaneRecord, calls: list[CallRecord]) -> None:
+        """Make the calls tasks, in the batch's own context: the event that spawns them may come from another batch."""
         nursery: Any = self._nursery
-        self.context.run(nursery.start_soon, execute, self, lane, call, name=call.call.name)
+        for call in calls:
+            self.context.run(nursery.start_soon, execute, self, lane, call, name=call.call.name)
 
     def approve(self, lane: LaneRecord, call: CallRecord) -> None:
         """Ask the approval check."""
