@@ -11,6 +11,7 @@ from tests.order._batch_shell import Owner, Shell, conflict
 from tests.order._choices import Choices
 from tests.order._step import STATE, Instruction, PlainTool, Steps
 from toolrt.model import READ, WRITE, Claim, Outcome, State, ToolOutput
+from toolrt.model._watched_state import StateReads
 from toolrt.order import (
     BatchState,
     CallMove,
@@ -53,8 +54,8 @@ class BatchMachine:
         self.outstanding: list[Instruction] = []
         #: The call that the slot policy has named, and that has not started; None: there is none.
         self.preferred: CallRecord | None = None
-        #: The calls that are to run again, each with its lane and the state that it is to be shown.
-        self.repeats: list[tuple[LaneRecord, CallRecord, State]] = []
+        #: The calls whose modifiers were asked for, each with its lane and, if it is stale, the state they were given.
+        self.stale: list[tuple[LaneRecord, CallRecord, State | None]] = []
         self.spawned: list[int] = []
         self.answered: set[int] = set()
         self.cancelled = False
@@ -88,12 +89,25 @@ class BatchMachine:
         before = self.situation()
         told = self.steps.step(event, *values)
         assert self.preferred is None, "the call that the slot policy names does not start"
-        while self.repeats:
-            lane, call, state = self.repeats.pop()
-            assert (call.modifiers, call.merged, call.undecided, call.reads) == ((), None, None, None)
-            assert (call.saw, call.stale) == (state, "stale")
-            assert call not in lane.modified
+        while self.stale:
+            self.decided(*self.stale.pop())
         return self.told(event, before, told)
+
+    def decided(self, lane: LaneRecord, call: CallRecord, state: State | None) -> None:
+        """A stale call runs again on the `state` that the earlier ones leave, or is refused; any other one is over."""
+        assert call.tool is not None
+        if state is None or (call.result is not None and call.result.outcome is Outcome.SKIPPED):
+            assert call.result is not None
+        elif call.tool.pure and not self.cancelled:
+            assert (call.modifiers, call.merged, call.undecided, call.reads) == ((), None, None, None)
+            assert call.saw is state
+            assert call.stale.startswith("stale write of state key 'k'")
+            assert call not in lane.modified
+        else:
+            assert call.result is not None
+            assert call.result.outcome is Outcome.ERROR
+            assert (call.modifiers, call.merged) == ((), None)
+            assert call not in lane.modified
 
     def told(self, event: str, before: set[str], told: list[Instruction]) -> list[Instruction]:
         self.look_at(told)
@@ -138,9 +152,9 @@ class BatchMachine:
     def look_at(self, told: list[Instruction]) -> None:
         """Look at instructions that were carried out."""
         for verb, index in told:
-            if verb in ("wake", "spawn", "prefer", "looks_at", "claims", "stale", "decide", "interrupt"):
+            if verb in ("wake", "spawn", "prefer", "looks_at", "claims", "stale", "applied", "interrupt"):
                 continue
-            if verb.startswith("interrupt_"):
+            if verb.startswith("interrupt_") or verb == "fix_result":
                 continue
             if verb == "approve":
                 self.outstanding.append((verb, index))
@@ -272,6 +286,9 @@ class BatchMachine:
             self.step("decide", lane)
         elif how == "modifiers" and lane.shared:
             call.undecided = ToolOutput("", modifiers=(lambda state: state,))
+            call.reads = StateReads()
+            if self.choices.one_in(2):
+                call.reads.parts.add("k")
             call.modifiers = call.undecided.modifiers
             lane.modified.append(call)
             self.step("returned", lane, call)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from tests.order._step import STATE, Recording
-from toolrt.model import WRITE, Claim, Outcome
+from tests.order._step import Recording
+from toolrt.model import WRITE, Claim, Outcome, State, ToolOutput
+from toolrt.model._watched_state import StateReads
 from toolrt.order import (
+    BatchState,
     CallMove,
     CallRecord,
     CallState,
@@ -18,6 +20,7 @@ from toolrt.order import (
     MergedCall,
     Status,
 )
+from toolrt.order._record import AppliedModifier
 
 if TYPE_CHECKING:
     from tests.order._batch_machine import BatchMachine
@@ -113,9 +116,10 @@ class Shell(Recording):
             assert ("its thread cannot be stopped" in why) == (runs and not call.tool.is_async)
         super().answer(call, outcome, why, event)
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
-        super().prefer(lane, ready)
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord], more_may_come: bool) -> CallRecord:
+        super().prefer(lane, ready, more_may_come)
         batch = self.batch
+        assert more_may_come == (batch.machine.state is BatchState.OPEN), "it is wrong about the calls to come"
         lent = batch.machine.lent  # what has just ended may not have given its slot back yet
         free = batch.limit - lane.running if lent is None else lent.free
         assert len(ready) > free > 0, "the slot policy has nothing to choose"
@@ -123,29 +127,22 @@ class Shell(Recording):
         batch.preferred = batch.choices.one_of(ready)
         return batch.preferred
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
-        """A call that returned modifiers: they apply, or it is stale and runs again, or is refused."""
-        super().decide(lane, call)
-        batch, place = self.batch, lane.calls.index(call)
-        earlier = lane.calls[:place]
+    def applied(self, call: CallRecord, state: State) -> MergedCall:
+        """A call that returned modifiers sets a key: it is stale where it has read the key and that has changed."""
+        super().applied(call, state)
+        batch, lane = self.batch, self.batch.machine.lanes[call.lane or 0]
+        earlier = lane.calls[: lane.calls.index(call)]
         assert all(one.result is not None for one in earlier), "an earlier call has no result"
         left = [one.merged.after for one in earlier if one.merged is not None]
-        assert lane.decisions is not None
-        assert lane.decisions.state == (left[-1] if left else lane.start), (
-            "it is given another state than the earlier calls leave"
-        )
-        assert call.tool is not None
-        if call.tool.pure and batch.machine.cancel_reason is None and batch.choices.one_in(2):
-            batch.repeats.append((lane, call, lane.decisions.state))
-            return "stale"
-        if batch.choices.one_in(4):
-            lane.modified.remove(call)
-            batch.settle(call, Outcome.ERROR)
-            call.modifiers = ()
-            batch.note_failure(call)
-            if call.stops:
-                batch.machine.stop(call)
-        else:
-            batch.settle(call, Outcome.OK)
-            call.merged = MergedCall(STATE, STATE.set("of", str(call.call_index)), ())
-        return None
+        assert state == (left[-1] if left else lane.start), "it is given another state than the earlier calls leave"
+        seen = lane.start if call.saw is None else call.saw
+        assert call.reads is not None
+        is_stale = call.reads.has_read("k") and seen.get("k") != state.get("k")
+        batch.stale.append((lane, call, state if is_stale else None))
+        after = state.set("k", str(batch.choices.below(3)))
+        return MergedCall(state, after, (AppliedModifier(None, frozenset({"k"}), StateReads(), after),))
+
+    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
+        super().fix_result(call, output)
+        assert output is call.undecided
+        self.batch.settle(call, Outcome.OK)

@@ -31,12 +31,12 @@ EVENTS = (
     "answer_not_started"
 )
 INSTRUCTIONS = {
-    BatchRun: "spawn approve answer interrupt interrupt_children interrupt_lane wake",
-    ToolQuestions: "looks_at claims stale decide prefer",
+    BatchRun: "spawn approve answer fix_result interrupt interrupt_children interrupt_lane wake",
+    ToolQuestions: "looks_at claims stale applied prefer",
 }
 
 #: What the shell writes into the record of a call, and the machine reads.
-_FACTS = ("state", "stops", "asks_again", "undecided", "modifiers", "merged", "result")
+_FACTS = ("state", "stops", "asks_again", "undecided", "modifiers", "reads", "merged", "result")
 
 
 @attrs.frozen
@@ -145,7 +145,7 @@ def recording(batch_id: str) -> Iterator[list[Record]]:
     def instruction(name: str) -> Callable[..., Any]:
         def make(method: Callable[..., Any]) -> Callable[..., Any]:
             def wrapped(self: Any, *values: Any, **named: Any) -> Any:
-                record = of(self.machine)
+                record = of(self.machine if isinstance(self, BatchRun) else self._engine.machine)
                 if record is None or not record.inside:
                     return method(self, *values, **named)
                 record.steps.append(("do", name, [plain(value, record.machine) for value in values]))

@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from toolrt.model import Claim, Outcome, State, ToolCall, ToolResult
-from toolrt.order import CallMove, CallRecord, ClaimTable, FoundClaims, LaneRecord, LentSlot, Machine
+from toolrt.model import Claim, Outcome, State, ToolCall, ToolOutput, ToolResult
+from toolrt.order import CallMove, CallRecord, ClaimTable, FoundClaims, LaneRecord, LentSlot, Machine, MergedCall
 
 #: An instruction: its verb, and the call or lane that it is for, by index.
 Instruction = tuple[str, int]
@@ -70,11 +70,14 @@ class Recording:
         call.modifiers = () if event is CallMove.SKIP else call.modifiers
         call.result = ToolResult(call.call_id, call.call_index, call.name, outcome, None, why, 0)
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
-        self.told.append(("decide", call.call_index))
-        return None
+    def applied(self, call: CallRecord, state: State) -> MergedCall:
+        self.told.append(("applied", call.call_index))
+        return MergedCall(state, state, ())
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
+    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
+        self.told.append(("fix_result", call.call_index))
+
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord], more_may_come: bool) -> CallRecord:
         self.told.append(("prefer", lane.index))
         named = self.preferred.pop(0) if self.preferred else ready[0].call_index
         return next(call for call in ready if call.call_index == named)

@@ -130,8 +130,8 @@ class CancelsWhatItNames(Recording):
         self.all_of_them, self.is_done = all_of_them, False
         self.machine: Any = None
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
-        call = super().prefer(lane, ready)
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord], more_may_come: bool) -> CallRecord:
+        call = super().prefer(lane, ready, more_may_come)
         if not self.is_done:
             self.is_done = True
             if self.all_of_them:

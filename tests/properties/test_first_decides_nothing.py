@@ -43,7 +43,7 @@ MADE_LATE = "DerivedValidator._check Tool._validator"
 
 #: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
 BATCH = """
-Admission._tables BatchRun._nursery BatchRun.applied BatchRun.outcome BatchRun.records BatchRun.settings
+Admission.runtime_tables BatchRun._nursery BatchRun.applied BatchRun.outcome BatchRun.records BatchRun.settings
 BatchRun.state
 CallRecord.changes CallRecord.missing CallRecord.modifiers CallRecord.opened CallRecord.pending_progress
 CallRecord.siblings CallRecord.state CallRecord.tickets Cursor._calls Cursor._lanes

@@ -1,6 +1,6 @@
 """Decides the order of calls: claims, tickets, lanes, slots, merges.  Pure: it imports no Trio and reads no clock."""
 
-from toolrt.order._admission import said_by_lonely
+from toolrt.order._admission import by_owner, said_by_lonely
 from toolrt.order._circle import circle_through
 from toolrt.order._lanes import (
     LANE_POLICIES,
@@ -111,6 +111,7 @@ __all__ = [
     "Verbs",
     "applied",
     "by_claims",
+    "by_owner",
     "by_safety",
     "checked_lanes",
     "checked_slots",

@@ -118,7 +118,8 @@ class Admission:
     ) -> None:
         self._host = host
         self._questions = questions
-        self._tables = tables
+        #: Where the runtime's batches take tickets.
+        self.runtime_tables = tables
         self._apart = apart
         #: Whether the batch has an owner.
         self.owned = False
@@ -129,7 +130,7 @@ class Admission:
     def order_outside(self) -> None:
         """Let the calls of a sub-batch take tickets outside, too: their parent lends claims that it has none for."""
         self._outside = True
-        self.tables += self._tables
+        self.tables += self.runtime_tables
 
     # Letting calls in
 
@@ -337,29 +338,15 @@ class Admission:
 
     # Tickets
 
-    def by_owner(self, owner: Any, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
-        """The runtime's tables that `claims` belong to: the owner's; all of them for a claim on everything.
-
-        Args:
-            owner: of the call's tool; None: the first table is its own.
-        """
-        own = self._tables[0] if owner is None else owner.claim_table
-        found = {}
-        for table in self._tables:
-            mine = claims if table is own else tuple(claim for claim in claims if not claim.resource)
-            if mine:
-                found[table] = mine
-        return found
-
     def by_table(self, tool: Any, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
-        """The same for a call of `tool` by the tables on which the batch's calls take tickets."""
+        """The `claims` of a call of `tool`, by the tables on which the batch's calls take tickets."""
         if len(self.tables) == 1:
             return {self.tables[0]: claims}
-        inside = dict(zip(self._tables, self.tables, strict=False))
-        by_owner = self.by_owner(None if tool is None else tool.owner, claims)
-        found = {inside[table]: mine for table, mine in by_owner.items()}
+        inside = dict(zip(self.runtime_tables, self.tables, strict=False))
+        outside = by_owner(self.runtime_tables, None if tool is None else tool.owner, claims)
+        found = {inside[table]: mine for table, mine in outside.items()}
         if self._outside and tool is not None and (tool.claims is not None or tool.claims_after is not None):
-            found.update(by_owner)
+            found.update(outside)
         return found
 
     def fits(
@@ -501,6 +488,23 @@ class Admission:
         found: dict[ClaimTable, tuple[Claim, ...]] = dict.fromkeys(self.tables, ())
         found.update(self.by_table(call.tool, _resources(claims)))
         return found
+
+
+def by_owner(
+    tables: tuple[ClaimTable, ...], owner: Any, claims: tuple[Claim, ...]
+) -> dict[ClaimTable, tuple[Claim, ...]]:
+    """The `tables` of a runtime that `claims` belong to: the owner's; all of them for a claim on everything.
+
+    Args:
+        owner: of the call's tool; None: the first table is its own.
+    """
+    own = tables[0] if owner is None else owner.claim_table
+    found = {}
+    for table in tables:
+        mine = claims if table is own else tuple(claim for claim in claims if not claim.resource)
+        if mine:
+            found[table] = mine
+    return found
 
 
 def said_by_lonely(lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...] | None:

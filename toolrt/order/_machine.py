@@ -38,21 +38,24 @@ from toolrt.events import (
     CallReady,
     EventListener,
     LaneAwaited,
+    ModifiersRefused,
     ReleaseBegan,
     ReleaseEnded,
     SlotsGiven,
     TicketGranted,
     observer,
 )
-from toolrt.model import Outcome, State
-from toolrt.model._watched_state import bare_state
+from toolrt.model import Outcome, State, ToolOutput
+from toolrt.model._watched_state import bare_state, parts_json
 from toolrt.order import _footprints
 from toolrt.order._admission import Admission
 from toolrt.order._lanes import may_go_stale
 from toolrt.order._limits import Limits
+from toolrt.order._merge import stale_part
 from toolrt.order._rates import Rates
 from toolrt.order._record import CallRecord, Decisions, LanePlace, LaneRecord, Siblings
 from toolrt.order._slots import LentSlot
+from toolrt.order._stale import stale_text
 from toolrt.order._states import (
     BatchMove,
     BatchState,
@@ -411,7 +414,7 @@ class Machine(Stateful):
 
     def _start_preferred(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
         """Start the one of the `ready` calls that the slot policy names, unless the policy itself has cancelled it."""
-        call = self.questions.prefer(lane, ready)
+        call = self.questions.prefer(lane, ready, not self.is_complete)
         lent = self.lent
         has_slot = lane.running < self.limit if lent is None else lent.free > 0
         passes = not self.gated or self._opens_at(call) <= self.time
@@ -459,10 +462,8 @@ class Machine(Stateful):
                 if call.status is _QUEUED or call.status is Status.EXECUTING:
                     if call.undecided is None:
                         return
-                    stale = self.questions.decide(lane, call)
-                    if stale is not None:
-                        self._repeat(lane, call, decisions.state, stale)
-                        return
+                    if not self._fix(lane, call, decisions):
+                        return  # it runs again
                 decisions.fixed += 1
                 if call.merged is not None:
                     decisions.state = call.merged.after
@@ -472,6 +473,34 @@ class Machine(Stateful):
                     self._decided_on(call)
         finally:
             decisions.underway = False
+
+    def _fix(self, lane: LaneRecord, call: CallRecord, decisions: Decisions) -> bool:
+        """Fix the result of a call whose earlier calls have theirs; False: it is stale and runs once more."""
+        tool: Any = call.tool
+        call.merged = merged = self.questions.applied(call, decisions.state)
+        if merged.exit_asked is not None:
+            self.verbs.exit_or_raise(merged.exit_asked)
+        stale = None
+        if call.reads is not None:
+            stale = stale_part(merged, call.reads, lane.start if call.saw is None else call.saw)
+        if stale is None:
+            self.verbs.fix_result(call, cast(ToolOutput, call.undecided))
+            return True
+        earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: decisions.fixed])
+        why = stale_text(stale, lane.start, earlier)
+        if tool.pure and self.cancel_reason is None:
+            self._repeat(lane, call, decisions.state, why)
+            return False
+        if observer.records:
+            sets = frozenset(part for modifier in merged.modifiers for part in modifier.sets)
+            [part] = parts_json([stale])
+            observer.tell(ModifiersRefused(self.batch_id, call.call_index, lane.index, part, parts_json(sets)))
+        call.modifiers, call.merged = (), None
+        lane.modified.remove(call)
+        self.verbs.answer(call, Outcome.ERROR, why, CallMove.SETTLE)
+        if call.stops:
+            self.stop(call)
+        return True
 
     def _decided_on(self, call: CallRecord) -> None:
         """Give back what a call that has ended kept until its result was fixed."""

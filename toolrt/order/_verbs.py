@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from toolrt.model import Claim, Outcome
-from toolrt.order._record import CallRecord, FoundClaims, LaneRecord
+from toolrt.model import Claim, Outcome, State, ToolOutput
+from toolrt.order._record import CallRecord, FoundClaims, LaneRecord, MergedCall
 from toolrt.order._states import CallMove
 
 
@@ -20,6 +20,9 @@ class Verbs(Protocol):
 
     def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
         """Fix the call's result, an `outcome` and `why`: `CallRecord.happen` with this `event`."""
+
+    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
+        """Fix the result of a call that returned `output`."""
 
     def interrupt(self, call: CallRecord) -> None:
         """Cancel the call alone: its tool, or the approval check that it waits for."""
@@ -52,14 +55,11 @@ class Questions(Protocol):
     def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:
         """How the call of `lane`, which waited, ends because it does not hold what it claims by now; None: it does."""
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
-        """Fix the result of the call of `lane`, which returned modifiers; not if it is stale and is to run again.
+    def applied(self, call: CallRecord, state: State) -> MergedCall:
+        """What the modifiers that the call returned do to `state`."""
 
-        Returns: the error that it gets if it cannot run again; None: its result is fixed.
-        """
-
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
-        """Which of the calls of `lane` that are `ready` takes the next slot."""
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord], more_may_come: bool) -> CallRecord:
+        """Which of the calls of `lane` that are `ready` takes the next slot; `more_may_come` to the batch."""
 
     def time(self) -> tuple[float, object]:
         """The time in seconds, and what stands for the run whose clock says so."""

@@ -37,9 +37,9 @@ from toolrt.order import (
 )
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import asked, awaited
+from toolrt.runtime._host import FixesResults
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
-from toolrt.runtime._questions import FixesResults
 from toolrt.runtime._telemetry import BatchTelemetry
 
 

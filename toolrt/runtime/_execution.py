@@ -32,10 +32,10 @@ from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, S
 from toolrt.runtime._caller import RUNNING_CALL
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
-from toolrt.runtime._host import CallHost
+from toolrt.runtime._host import CallHost, FixesResults
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stands_of
-from toolrt.runtime._questions import FixesResults, ToolQuestions
+from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
 
 T = TypeVar("T")

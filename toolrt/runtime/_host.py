@@ -5,12 +5,35 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import attrs
+import trio
 
 from toolrt.errors import BatchClosed
-from toolrt.model import Registry, Services, State, Tool, ToolCall
+from toolrt.model import Outcome, Registry, Services, State, Tool, ToolCall, ToolOutput
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._telemetry import BatchTelemetry
+
+
+class FixesResults(Protocol):
+    """What fixes the results of a batch's calls, and ends the batch."""
+
+    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Fix the call's result."""
+
+    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
+        """Fix the result of a call that returned `output`."""
+
+    def abort(self, error: BaseException) -> None:
+        """Cancel the batch, and let `error` out when it is left."""
+
+    def exit_or_raise(self, error: BaseException) -> None:
+        """The same, where `error` is Ctrl-C or asks to exit; else raise it."""
+
+    def now(self) -> float:
+        """The time on Trio's clock."""
+
+    #: The Trio run that the batch belongs to.
+    token: trio.lowlevel.TrioToken
 
 
 class CallHost(Protocol):

@@ -29,6 +29,7 @@ from toolrt.order import (
     Machine,
     Slots,
     Status,
+    by_owner,
 )
 from toolrt.runtime._caller import refuse_other_run
 
@@ -255,7 +256,7 @@ class Lease:
         """Why a child may not have the claims `wanted`, by table; None if the parent covers them all."""
         call: Any = self.call
         held = call.claims if call.allowed is None else call.allowed
-        here = self._machine.admission.by_owner(call.tool.owner, held)
+        here = by_owner(self._machine.admission.runtime_tables, call.tool.owner, held)
         for table, claims in wanted.items():
             there = here.get(table, ())
             for claim in claims:

@@ -1,7 +1,7 @@
 """What tools and their authors are asked for a batch: claims, what these look at, modifiers; and its slot policy.
 
 Rules.
-    1. Each answer goes back to the machine as a value, or fixes the call's result.
+    1. Each answer goes back to the machine as a value.
     2. What an author's function raises is an answer, too; Ctrl-C and an exit in it end the batch.
     3. Claims are asked with the state as of the lane's start, and nothing notes what is read of it.
     4. A call of a sub-batch may claim what its parent covers.
@@ -9,67 +9,44 @@ Rules.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import attrs
-import trio
 
 from toolrt import probe
-from toolrt.events import ClaimsStale, ModifiersRefused, observer
-from toolrt.model import Claim, Outcome, Tool, ToolOutput, covers
+from toolrt.events import ClaimsStale, observer
+from toolrt.model import Claim, Outcome, State, Tool, covers
 from toolrt.model._claim import claims_in_words
-from toolrt.model._watched_state import parts_json
 from toolrt.order import (
     CallRecord,
+    ClaimTable,
     FoundClaims,
     LaneRecord,
-    Machine,
+    MergedCall,
     applied,
+    by_owner,
     claims_of,
     looked_at_by,
     stale_claims_text,
-    stale_part,
-    stale_text,
     touched_by,
 )
+from toolrt.runtime._host import FixesResults
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._policies import BatchPolicies
-
-
-class FixesResults(Protocol):
-    """What fixes the results of a batch's calls, and ends the batch."""
-
-    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
-        """Fix the call's result."""
-
-    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
-        """Fix the result of a call that returned `output`."""
-
-    def abort(self, error: BaseException) -> None:
-        """Cancel the batch, and let `error` out when it is left."""
-
-    def exit_or_raise(self, error: BaseException) -> None:
-        """The same, where `error` is Ctrl-C or asks to exit; else raise it."""
-
-    def now(self) -> float:
-        """The time on Trio's clock."""
-
-    #: The Trio run that the batch belongs to.
-    token: trio.lowlevel.TrioToken
 
 
 @attrs.define(eq=False)
 class ToolQuestions:
     """Finds out what the machine of one batch wants to know: see `toolrt.order.Questions`."""
 
-    #: Fixes the results of the batch's calls.
-    _results: FixesResults
+    #: The batch's engine: ends the batch, and knows the time.
+    _engine: FixesResults
     #: What the call lends inside which the batch runs; None for a batch that is no sub-batch.
     _lease: Lease | None
     #: What the batch's policies are asked; None where they are just a function of tool and input.
     _policies: BatchPolicies | None
-    #: Made after its questions, so the engine sets it.
-    machine: Machine = attrs.field(init=False)
+    #: The claim tables of the runtime.
+    _tables: tuple[ClaimTable, ...]
 
     # Claims
 
@@ -92,7 +69,7 @@ class ToolQuestions:
         try:
             missing = self.stale_claims(lane, call, refused=True)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._results.exit_or_raise(error)
+            self._engine.exit_or_raise(error)
             return None  # noqa: ASYNC104  the batch lets it out when it is left
         if not missing:
             return None
@@ -104,22 +81,22 @@ class ToolQuestions:
 
     def time(self) -> tuple[float, object]:
         """The time on Trio's clock, and the run."""
-        return self._results.now(), self._results.token
+        return self._engine.now(), self._engine.token
 
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> CallRecord:
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord], more_may_come: bool) -> CallRecord:
         """Which ready call takes the next slot."""
         try:
             if self._policies is not None:
-                return self._policies.prefer(ready, not self.machine.is_complete)
+                return self._policies.prefer(ready, more_may_come)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._results.exit_or_raise(error)
+            self._engine.exit_or_raise(error)
         return ready[0]
 
     def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why a child may not have these claims; None if its parent covers them."""
         tool = cast(Tool, call.tool)
         touched = call.allowed = touched_by(tool, call.input, lane.bare, lane.shared)
-        wanted = self.machine.admission.by_owner(tool.owner, claims if touched is None else touched)
+        wanted = by_owner(self._tables, tool.owner, claims if touched is None else touched)
         lease = cast(Lease, self._lease)
         refusal = lease.refusal(wanted)
         if refusal is None and touched is None and not lane.shared and not lease.is_alone:
@@ -151,34 +128,6 @@ class ToolQuestions:
 
     # Modifiers
 
-    def decide(self, lane: LaneRecord, call: CallRecord) -> str | None:
-        """Fix the result of a call whose earlier calls have theirs, unless it is stale and may run again.
-
-        Returns: the error that it gets if it cannot run again; None: its result is fixed.
-        """
-        output, decisions = cast(ToolOutput, call.undecided), lane.decisions
-        assert decisions is not None
-        before = decisions.state
-        stale = None
-        call.merged = applied(call.modifiers, before, call.tool)
-        if call.merged.exit_asked is not None:
-            self._results.abort(call.merged.exit_asked)
-        if call.reads is not None:
-            stale = stale_part(call.merged, call.reads, lane.start if call.saw is None else call.saw)
-        if stale is None:
-            self._results.fix_result(call, output)
-            return None
-        earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: decisions.fixed])
-        text = stale_text(stale, lane.start, earlier)
-        if cast(Tool, call.tool).pure and self.machine.cancel_reason is None:
-            return text
-        if observer.records and call.merged is not None:
-            sets = frozenset(part for modifier in call.merged.modifiers for part in modifier.sets)
-            [part] = parts_json([stale])
-            observer.tell(ModifiersRefused(call.batch_id, call.call_index, lane.index, part, parts_json(sets)))
-        call.modifiers, call.merged = (), None
-        lane.modified.remove(call)
-        self._results.settle(call, Outcome.ERROR, None, text)
-        if call.stops:
-            self.machine.stop(call)
-        return None
+    def applied(self, call: CallRecord, state: State) -> MergedCall:
+        """What the modifiers that the call returned do to `state`."""
+        return applied(call.modifiers, state, call.tool)

@@ -180,11 +180,11 @@ class BatchRun:
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
         if settings.asks_policies:
             self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
-        self.questions = ToolQuestions(self, lease, self.policies)
+        self.questions = ToolQuestions(self, lease, self.policies, settings.tables)
         limits = settings.limits
         #: What belongs to one Trio run at a time: the claim tables, and limits that are shared.
         self._tenures = settings.tables if limits is None else (*settings.tables, limits._tenure)
-        self.machine = self.questions.machine = Machine(
+        self.machine = Machine(
             batch_id,
             self,
             self.questions,

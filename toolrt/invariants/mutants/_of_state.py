@@ -7,9 +7,8 @@ from typing import Any
 from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.mutants._mutant import Function, Mutant, MutantList, instead, together
 from toolrt.invariants.script import AddCell, FollowCell, OverwriteState, Scripted
-from toolrt.order import CallRecord, LaneRecord, StateKeys
+from toolrt.order import CallRecord, LaneRecord, StateKeys, _machine
 from toolrt.order._admission import Admission
-from toolrt.runtime import _questions
 from toolrt.runtime._questions import ToolQuestions
 
 _declared = MutantList()
@@ -23,7 +22,7 @@ def _always_admits(admits: Function, self: StateKeys, *claims: Any, **how: Any) 
     return True
 
 
-@_declared.instead("stale writes apply", "no_write_lost", _questions, "stale_part").on(
+@_declared.instead("stale writes apply", "no_write_lost", _machine, "stale_part").on(
     Mix(
         [Scripted([OverwriteState("x", "a")], says="safe"), Scripted([OverwriteState("x", "b")], says="safe")],
         state={"x": "0"},
