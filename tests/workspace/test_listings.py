@@ -311,7 +311,48 @@ async def test_files_that_were_text_are_read_again_once_they_changed(
     assert [await found(), alone] == [last, [False, True, True]]
     young = RealDisk(tmp_path)
     runtime = Runtime(Registry(Workspace(young).tools()))
-    assert [await found(), young.texts] == [last, set()]  # they may change once more, and show the same times
+    assert [await found(), young.looked_into] == [last, {}]  # they may change once more, and show the same times
+
+
+async def test_what_is_no_text_is_read_again_once_it_changed_or_an_encoding_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later searches name it in its place without reading it; one that names an encoding reads what it could not."""
+    if _ripgrep.program() is None:
+        pytest.skip("ripgrep is not installed")
+    for number in range(30):
+        (tmp_path / f"{number:02}").write_bytes([b"pin", b"\0needle", b"n\xe9edle"][min(number % 10, 2)])
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 1)
+    read: list[str] = []
+
+    seen_or_none = _real.seen_or_none
+
+    def noted(above: int, entry: Any, limit: int) -> Any:
+        read.append(entry[-1])
+        return seen_or_none(above, entry, limit)
+
+    monkeypatch.setattr(_real, "seen_or_none", noted)
+    runtime = Runtime(Registry(Workspace(LaterDisk(tmp_path)).tools()))
+
+    async def answer(**more: Any) -> Any:
+        read.clear()
+        [result] = (await runtime.run([ToolCall("1", "search", {"pattern": "needle", **more})])).results
+        return result.content
+
+    first = await answer()
+    binary, other = ["01", "11", "21"], [f"{number:02}" for number in range(30) if number % 10 > 1]
+    assert [name for name in read if name != ".gitignore"] == ["00", *sorted([*binary, *other])]
+    assert first == (
+        "no line matches\n(3 files were not searched, binary data: 01, 11, 21)\n(24 files were not searched, not UTF-8 "
+        "(name the encoding with encoding=): 02, 03, 04, 05, 06 and 19 more)"
+    )
+    assert [await answer(), read] == [first, ["00"]]
+    (tmp_path / "11").write_bytes(b"a needle now")
+    assert (await answer()).startswith("11:1: a needle now\n(2 files were not searched, binary data: 01, 21)\n")
+    assert read == ["00", "11"]
+    named = await answer(pattern="n\xe9edle", encoding="latin-1")
+    assert named.count("n\xe9edle") == 24
+    assert named.endswith("(2 files were not searched, binary data: 01, 21)")
 
 
 async def test_a_listing_looks_at_no_more_names_than_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

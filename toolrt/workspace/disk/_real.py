@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import stat
 import sys
@@ -56,6 +55,7 @@ from toolrt.workspace.disk._real_remove import remove, remove_tree
 from toolrt.workspace.disk._real_walk import (
     LISTED,
     RealRoot,
+    WalkedRoot,
     opened,
     part_seen,
     seen_or_none,
@@ -124,8 +124,9 @@ class RealDisk:
         self._home = home if home.startswith("/") else None
         self._foldings: dict[str, Folding] = {}
         self._listings = Listings()
-        #: Files that were found to be text, as they were then; a search adds and asks.
-        self.texts: set[FileStamp] = set()
+        #: Files that were looked into, as they were then: why they are not searched, or "" for text; a search adds and
+        #: asks.
+        self.looked_into: dict[FileStamp, str] = {}
         self._root = RealRoot(found, fsync, Seal(private_directories([found])))
         self.trust(self._root.seal)
         self._workers = DiskThreads(_THREADS, eager=fsync)
@@ -376,13 +377,22 @@ class RealDisk:
         Checkpoint: never; it blocks.
         """
         found: dict[Entry, FileStamp] = {}
-        for above, group in itertools.groupby(names, lambda one: one[:-1]):
-            check_cancelled()
-            with contextlib.suppress(OSError), self._root.directory((*base, *above)) as here:
-                for one in group:
-                    seen = _found(one[-1], here)
-                    if seen is not None:
+        groups: dict[Entry, list[Entry]] = {}
+        for one in names:
+            groups.setdefault(one[:-1], []).append(one)
+        root = WalkedRoot(self._root.path, self._root.sync, self._root.seal)
+        try:
+            for above, group in groups.items():
+                check_cancelled()
+                with contextlib.suppress(OSError), root.directory((*base, *above)) as here:
+                    for one in group:
+                        try:
+                            seen = os.lstat(one[-1], dir_fd=here)
+                        except FileNotFoundError:
+                            continue
                         found[one] = seen.st_size, seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns
+        finally:
+            root.let_go()
         return found
 
     def _read(self, entry: Entry, limit: int) -> Snapshot:

@@ -27,7 +27,7 @@ from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.finding._ripgrep import KnownTexts, can_help, candidates
+from toolrt.workspace.finding._ripgrep import KnownFiles, can_help, candidates
 from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import FileSearch
 from toolrt.workspace.finding._walk import VISITED_MOST, PathsSought, Walk, ignored_above
@@ -144,24 +144,25 @@ async def search(
     await found.add_all(files[:_RIPGREP_FROM], stats)
     rest = files[_RIPGREP_FROM:]
     if rest and found.wants_more:
-        await found.add_all(await _that_may_have(workspace, base, sought, rest), stats)
+        wanted, known = await _that_may_have(workspace, base, sought, rest)
+        await found.add_all(wanted, stats, None if encoding is not None else known)
     return found.answer(notes)
 
 
 async def _that_may_have(
     workspace: FileAccess, base: Identity, sought: SearchPattern, files: list[Entry]
-) -> list[Entry]:
-    """Those of the files that may have what is sought, by ripgrep; all of them where it cannot help."""
+) -> tuple[list[Entry], KnownFiles | None]:
+    """Those of the files that may have what is sought, by ripgrep, and what is known; all where it cannot help."""
     disk, below = located(workspace.disk, base.entry)
     factor = sought.rarest_factor
     if factor is None or not can_help(factor) or not isinstance(disk, RealDisk) or not goes_at_once(workspace.disk):
-        return files
+        return files, None
     if workspace.disk.mounts and not base.entry:
-        return files  # it would not see what is mounted
+        return files, None  # it would not see what is mounted
     real = disk
-    known = await in_thread(lambda: KnownTexts(real, below, files))
+    known = await in_thread(lambda: KnownFiles(real, below, files))
     named = await candidates(path_on(disk, below), factor, texts_alone=known.are_most)
-    return files if named is None else await in_thread(lambda: known.to_read(named))
+    return (files, None) if named is None else (await in_thread(lambda: known.to_read(named)), known)
 
 
 @attrs.define(eq=False)
@@ -191,17 +192,23 @@ class _LinesFound:
         """Whether more matches are wanted: one beyond the limit tells that there are more."""
         return self._count <= self._limit
 
-    async def add_all(self, files: Sequence[Entry], stats: Mapping[Entry, Stat]) -> None:
+    async def add_all(
+        self, files: Sequence[Entry], stats: Mapping[Entry, Stat], known: KnownFiles | None = None
+    ) -> None:
         """Add the lines of these files, in their order, until there are enough.
 
         Args:
             stats: what was seen of them; of all or of none.
+            known: what is known of them, and is told what is no text; None: nothing.
         """
 
         async def searched(disk: Disk) -> None:
             for names in files:
                 if not self.wants_more:
                     return
+                if known is not None and names in known.reasons:
+                    self._files.leave(known.reasons[names], (*self._base.entry, *names))
+                    continue
                 stat = stats.get(names)
                 if stat is None and disk is self._workspace.disk:
                     stat = await disk.look((*self._base.entry, *names))
@@ -211,6 +218,9 @@ class _LinesFound:
             await at_once(self._workspace.disk, searched)
         else:
             await searched(self._workspace.disk)  # it reports each read, from Trio's thread
+        if known is not None:
+            for entry, reason in self._files.no_text.items():
+                known.remember(entry[len(self._base.entry) :], reason)
 
     async def add(self, disk: Disk, names: Entry, stat: Stat | None) -> FileProblem | None:
         """Add the lines of the file at these names; gives why it cannot be searched at all, if it cannot.

@@ -7,8 +7,9 @@ them.  So answers are the same where it is missing, fails, or has another versio
 come through the disk port, which follows no link.
 
 Theory.  Text and factor are looked for in one pass: a second process that looks for lines that are no text takes as
-long again.  To see what is no text takes ripgrep longer than to find a text.  So files that it found to be text are
-remembered by their times (`KnownTexts`), and later passes look for the factor alone.
+long again.  To see what is no text takes ripgrep longer than to find a text.  So files that it found to be text, and
+those that a search found to be none, are remembered by their times (`KnownFiles`).  Later passes look for the factor
+alone, and what is no text is not read again.
 
 Limits.  ripgrep follows no link but opens files by their paths, so it may look into a file that is swapped for a link
 at that moment.  That result is dropped, because the port refuses the link.  A file system whose times do not tell of
@@ -57,8 +58,8 @@ def _no_text() -> str:
 #: Of so many files one may be unknown, for ripgrep to be asked about the others alone.
 _UNKNOWN_ONE_IN = 4
 
-#: How many texts are remembered; all are forgotten when there are more.  One takes about 300 bytes.
-_TEXTS_MOST = 200_000
+#: How many files are remembered; all are forgotten when there are more.  One takes about 300 bytes.
+_REMEMBERED_MOST = 200_000
 
 #: What a factor must tell before ripgrep is asked: one in some hundred places of ordinary text has it.
 _BITS_LEAST = 7
@@ -75,10 +76,10 @@ def can_help(factor: Factor) -> bool:
     return program() is not None and factor.bits >= _BITS_LEAST
 
 
-class KnownTexts:
-    """What is known of files that a search comes to: which were text when ripgrep read them, and did not change since.
+class KnownFiles:
+    """What is known of files that a search comes to, and that did not change since: which are text, and which are none.
 
-    It looks at each file when it is made: in a worker thread, and before ripgrep reads them.
+    It looks at each file when it is made: in a worker thread, and before ripgrep or the search reads them.
 
     Args:
         disk: remembers them.
@@ -88,34 +89,40 @@ class KnownTexts:
 
     def __init__(self, disk: RealDisk, base: Entry, files: Sequence[Entry]) -> None:
         self._files = files
-        self._texts = disk.texts
+        self._known = disk.looked_into
         self._settled_before = disk.now_ns() - disk.time_step_ns
         self._stamps = disk.stamps(base, files)
-        self._unknown = [one for one in files if self._stamps.get(one) not in disk.texts]
-
-    @property
-    def are_most(self) -> bool:
-        """Whether so many are known to be text that all others may be read."""
-        return _UNKNOWN_ONE_IN * len(self._unknown) < len(self._files)
+        as_known = {one: self._known[stamp] for one, stamp in self._stamps.items() if stamp in self._known}
+        #: Why those are not searched that are known to be no text, and the others that are known.
+        self.reasons = {one: reason for one, reason in as_known.items() if reason}
+        self._texts = as_known.keys() - self.reasons.keys()
+        #: Whether so many are known that all others may be read.
+        self.are_most = _UNKNOWN_ONE_IN * (len(files) - len(as_known)) < len(files)
 
     def to_read(self, named: Set[Entry]) -> list[Entry]:
-        """The files that a search has to read, where ripgrep named these; for a worker thread.
+        """The files that a search has to read, or to tell of, where ripgrep named these; for a worker thread.
 
-        What ripgrep looked into and did not name is remembered, unless it changed less than a time step before.
+        Where ripgrep was asked for all that is no text, what it looked into and did not name is remembered as text.
         """
         if self.are_most:
-            wanted = named | set(self._unknown)
-            return [one for one in self._files if one in wanted]
+            left_out = self._texts - named
+            return [one for one in self._files if one not in left_out]
         found: list[Entry] = []
         for one in self._files:
             stamp = self._stamps.get(one)
             if one in named or (stamp is not None and stamp[0] > SIZE_LIMIT):
                 found.append(one)
-            elif stamp is not None and max(stamp[-2:]) < self._settled_before:
-                self._texts.add(stamp)
-        if len(self._texts) > _TEXTS_MOST:
-            self._texts.clear()
+            else:
+                self.remember(one, "")
         return found
+
+    def remember(self, one: Entry, reason: str) -> None:
+        """That is why the file is not searched, "" for text; unless it changed less than a time step before."""
+        stamp = self._stamps.get(one)
+        if stamp is not None and max(stamp[-2:]) < self._settled_before:
+            if len(self._known) >= _REMEMBERED_MOST:
+                self._known.clear()
+            self._known[stamp] = reason
 
 
 async def candidates(directory: str, factor: Factor, *, texts_alone: bool = False) -> Set[Entry] | None:

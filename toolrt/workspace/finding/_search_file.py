@@ -59,8 +59,10 @@ class FileSearch:
     _shown: Callable[[Entry], str]
     #: The files that were not searched: the first names of each reason, and how many there are.
     _unsearched: dict[str, tuple[list[str], int]] = attrs.field(factory=dict, init=False)
+    #: The files that were read and are no text, and the reason of each.
+    no_text: dict[Entry, str] = attrs.field(factory=dict, init=False)
 
-    def _leave(self, reason: str, entry: Entry, start: int = 0) -> None:
+    def leave(self, reason: str, entry: Entry, start: int = 0) -> None:
         """The file at `entry` is not searched from byte `start` on, for that reason."""
         names, count = self._unsearched.get(reason, ([], 0))
         if count < _NAMED:
@@ -115,7 +117,8 @@ class FileSearch:
         result = await in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
         if isinstance(result, FileProblem):
             binary = encoding_of(found.content) is None and b"\0" in found.content
-            self._leave(_BINARY if binary else _NOT_TEXT, entry)
+            self.no_text[entry] = _BINARY if binary else _NOT_TEXT
+            self.leave(self.no_text[entry], entry)
         return result
 
     async def _unread(self, disk: Disk, entry: Entry, problem: FileProblem) -> FileProblem:
@@ -124,14 +127,14 @@ class FileSearch:
             raise problem
         try:
             if (await disk.look(entry)).kind is Kind.FILE:
-                self._leave(_UNREADABLE, entry)
+                self.leave(_UNREADABLE, entry)
         except OSError:
             pass
         return problem
 
     async def _lines_of_large(self, disk: Disk, entry: Entry, most: int) -> list[LineFound]:
         if self._wanted.following:
-            await in_thread(lambda: self._leave(_SEVERAL_LINES, entry))
+            await in_thread(lambda: self.leave(_SEVERAL_LINES, entry))
             return []
         blocks = _Blocks(self._wanted, most, None)
         await _feed(disk, entry, blocks)
@@ -141,7 +144,7 @@ class FileSearch:
             if again.stopped is None or again.at > blocks.at:
                 blocks = again
         if blocks.stopped is not None:
-            self._leave(blocks.stopped, entry, blocks.at)
+            self.leave(blocks.stopped, entry, blocks.at)
         return blocks.found
 
 
