@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from toolrt.workspace.finding import _regex
-from toolrt.workspace.finding._regex import Expression, RegexRefused
+from toolrt.workspace.finding._regex import Expression, RegexRefused, expressions
 from toolrt.workspace.finding._search import matching_lines, wanted_in
 from toolrt.workspace.rules._patterns import POSIX
 
@@ -26,8 +26,14 @@ def found_by_python(pattern, line, flags=0):
         return re.search(pattern, line, flags) is not None
 
 
+def expression(pattern, ignore_case=False) -> Expression:
+    """The expression for the one line that the pattern is about."""
+    [found] = expressions(pattern, ignore_case)
+    return found
+
+
 def matches(pattern, line, ignore_case=False):
-    return Expression(pattern, ignore_case).matches(line)
+    return expression(pattern, ignore_case).matches(line)
 
 
 ATOMS = st.sampled_from(
@@ -55,8 +61,8 @@ def test_lines_match_as_for_python(pattern, line):
     """Whatever is known here means what it means to `re`."""
     expected = found_by_python(pattern, line)
     assert matches(pattern, line) is expected
-    expression = Expression(pattern)
-    assert [expression.matches(one) for one in (line, line[::-1], line)] == [
+    compiled = expression(pattern)
+    assert [compiled.matches(some) for some in (line, line[::-1], line)] == [
         expected, re.search(pattern, line[::-1]) is not None, expected
     ]  # fmt: skip
 
@@ -115,7 +121,7 @@ def test_any_text_is_a_pattern_or_refused(pattern, line):
 def test_what_is_not_known_is_refused(pattern, why):
     """The refusal says what it is."""
     with pytest.raises(RegexRefused, match=why):
-        Expression(pattern)
+        expression(pattern)
 
 
 def test_nested_repeats_take_linear_time():
@@ -131,10 +137,10 @@ def test_too_much_work_is_refused(monkeypatch):
     line = "".join("ab"[int(digit, 16) % 2] for number in range(100) for digit in f"{number * 0x9E3779B97F4A7C15:x}")
     done = []
     for _ in range(2):
-        expression = Expression("(a|b)*a(a|b){60}c")
+        one = expression("(a|b)*a(a|b){60}c")
         with pytest.raises(RegexRefused, match="too much work"):
-            expression.matches(line)
-        done.append(expression.work)
+            one.matches(line)
+        done.append(one.work)
     assert done[0] == done[1]
 
 
@@ -158,17 +164,17 @@ def test_steps_are_forgotten_and_made_again(monkeypatch):
 )
 def test_factor_is_the_rarest_text_that_every_match_has(pattern, literal):
     """What a search may look for first."""
-    factor = Expression(pattern).factor
+    factor = expression(pattern).factor
     assert factor is not None
     assert factor.literals == (literal,) if literal else len(factor.literals) != 1
 
 
 def test_texts_of_which_one_is_in_every_match_are_told():
     """None where one of them is no text."""
-    factor = Expression("xylophone|zither|viola").factor
+    factor = expression("xylophone|zither|viola").factor
     assert factor is not None
     assert factor.literals == ("xylophone", "zither", "viola")
-    other = Expression("xylo|viola", ignore_case=True).factor
+    other = expression("xylo|viola", ignore_case=True).factor
     assert other is not None
     assert other.literals == ()
 
@@ -176,7 +182,7 @@ def test_texts_of_which_one_is_in_every_match_are_told():
 @pytest.mark.parametrize("pattern", ["^$", "a*", "a|", "\\b", "(?:x?|y)z*"])
 def test_what_may_match_nothing_has_no_factor(pattern):
     """Then every line has to be looked at."""
-    assert Expression(pattern).factor is None
+    assert expression(pattern).factor is None
 
 
 @given(pattern=PATTERNS, line=st.text("abcé_1 .-", max_size=10), ignore_case=st.booleans())
@@ -185,12 +191,12 @@ def test_what_may_match_nothing_has_no_factor(pattern):
 @example(pattern="(?:a1)+b", line="a1b", ignore_case=False)
 def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
     """It leaves out no line."""
-    expression = Expression(pattern, ignore_case)
-    if expression.factor is not None and expression.matches(line):
-        assert expression.factor.compiled().search(line) is not None
-        assert not line.isascii() or expression.factor.lower_literal in line.lower()
-        if not any(one.beyond for sequence in expression.factor.sequences for one in sequence):
-            assert expression.factor.lower_literal.encode() in line.encode().lower()
+    one = expression(pattern, ignore_case)
+    if one.factor is not None and one.matches(line):
+        assert one.factor.compiled().search(line) is not None
+        assert not line.isascii() or one.factor.lower_literal in line.lower()
+        if not any(one.beyond for sequence in one.factor.sequences for one in sequence):
+            assert one.factor.lower_literal.encode() in line.encode().lower()
 
 
 def test_letters_of_ascii_are_told_exactly_in_any_case():
@@ -198,9 +204,9 @@ def test_letters_of_ascii_are_told_exactly_in_any_case():
     beyond = "".join(map(chr, range(128, sys.maxunicode + 1)))
     assert [one for one in beyond if one.lower().isascii()] == ["\u212a"]
     for letter in string.ascii_letters + string.digits + "_":
-        expression = Expression(letter, ignore_case=True)
-        assert (expression.factor.compiled().search(beyond) is not None) == expression.matches("\u212a")
-        assert expression.matches("\u212a") == (letter in "kK")
+        one = expression(letter, ignore_case=True)
+        assert (one.factor.compiled().search(beyond) is not None) == one.matches("\u212a")
+        assert one.matches("\u212a") == (letter in "kK")
 
 
 @pytest.mark.parametrize("letters", ["σςΣ", "ßẞ", "µμΜ", "kK\u212a"])
@@ -255,7 +261,7 @@ def test_posix_classes_are_those_of_ascii(name):
 def test_refusal_of_a_class_or_a_flag_says_what_to_write(pattern, said):
     """A pattern of another dialect is never searched as something else."""
     with pytest.raises(RegexRefused, match=re.escape(said)):
-        Expression(pattern)
+        expression(pattern)
 
 
 def test_flag_at_the_beginning_ignores_case():

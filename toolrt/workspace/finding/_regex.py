@@ -4,7 +4,9 @@ Rules.  Known are what regular expressions have without looking back or ahead: l
 and their opposites, ``^ $``, groups, ``|``, and ``* + ? {m,n}``, each with Python's meaning; a ``?`` behind a repeat is
 taken and changes nothing, for the only question is whether a line has a match.  A set takes the ASCII classes that
 POSIX names (``[[:digit:]]``, ``[[:^digit:]]``); ``\p{Lu}`` is a general category of Unicode; a group may have a name; a
-leading ``(?i)``, or ``(?i:...)``, ignores case.  All else is refused by name.
+leading ``(?i)``, or ``(?i:...)``, ignores case.  All else is refused by name.  A pattern goes over several lines where
+a ``\n`` (or ``\r\n``, ``\r?\n``, or a line's end itself) stands outside of groups and sets: no other part passes a
+line's end, so lines behind one another that match the parts are what the whole matches.
 
 Theory.  A nondeterministic automaton is walked as a deterministic one whose states are made when they are first met
 (Thompson 1968; lazily as in RE2).  So a line takes time proportional to its length, whatever the pattern: Python's own
@@ -65,9 +67,11 @@ _CATEGORIES = (
 )  # fmt: skip
 #: Flags for a whole pattern, flags anywhere, and what may stand behind the parenthesis that opens a group: nothing, a
 #: name, or flags for the group alone.
-LEADING_FLAGS = re.compile(r"\(\?([a-zA-Z]+)\)")
+_LEADING_FLAGS = re.compile(r"\(\?([a-zA-Z]+)\)")
 _SOME_FLAGS = re.compile(r"\?[a-zA-Z-]+[:)]")
 _GROUP = re.compile(r"(?!\?)|\?P?<([A-Za-z_]\w*)>|\?([a-zA-Z]*)(-[a-zA-Z]+)?:")
+#: A line's end as a pattern has it.
+_LINE_END = re.compile(r"(?:\\r\??|\r\??)?(?:\\n|\n)|\r")
 _ASSERTIONS = {"b": "b", "B": "B", "A": "^", "Z": "$", "z": "$"}
 
 # The tree of a pattern.
@@ -125,18 +129,23 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self._names: set[str] = set()
+        #: The lines that have ended.
+        self._lines: list[_Node] = []
 
-    def parsed(self) -> _Node:
+    def parsed(self) -> list[_Node]:
+        """The tree of each line that it goes over."""
         if len(self._pattern) > _LONGEST:
             raise RegexRefused(f"it has {len(self._pattern)} characters, and {_LONGEST} are the most")
-        flags = LEADING_FLAGS.match(self._pattern)
+        flags = _LEADING_FLAGS.match(self._pattern)
         if flags is not None:
             self._flags(flags[1])
             self._at = flags.end()
         node = self._alternatives()
         if self._at < len(self._pattern):
             self._refuse("a closing parenthesis that none opened")
-        return node
+        ended = [_All((line, _Where("$"))) for line in self._lines]
+        first, *others = *ended, node
+        return [first, *(_All((_Where("^"), line)) for line in others)]
 
     def _refuse(self, what: str) -> NoReturn:
         raise RegexRefused(f"it has {what} at character {self._at}")
@@ -156,14 +165,29 @@ class _Parser:
         parts = [self._sequence()]
         while self._take("|"):
             parts.append(self._sequence())
+        if self._depth == 1 and len(parts) > 1 and self._lines:
+            self._refuse_line_end()
         self._depth -= 1
         return parts[0] if len(parts) == 1 else _Any(tuple(parts))
 
     def _sequence(self) -> _Node:
         parts: list[_Node] = []
         while self._peek() not in ("", "|", ")"):
-            parts.append(self._repeated(self._atom()))
+            end = _LINE_END.match(self._pattern, self._at)
+            if end is None:
+                parts.append(self._repeated(self._atom()))
+                continue
+            self._at = end.end()
+            if self._peek() in ("*", "+", "?", "{"):
+                self._refuse("a line's end that is repeated, which is not known here (write each)")
+            if self._depth > 1:
+                self._refuse_line_end()
+            self._lines.append(_All(tuple(parts)))
+            parts = []
         return parts[0] if len(parts) == 1 else _All(tuple(parts))
+
+    def _refuse_line_end(self) -> NoReturn:
+        self._refuse(r"a line's end in a group or beside |, which is not known here (write \n outside of groups)")
 
     def _repeated(self, node: _Node) -> _Node:
         repeats = 0
@@ -418,15 +442,21 @@ class _State:
     at_end: bool | None = None
 
 
-class Expression:
-    """A compiled pattern.
+def expressions(pattern: str, ignore_case: bool = False) -> list[Expression]:
+    """The expression for each line, the first of all that the pattern goes over.
 
     Raises:
         RegexRefused: the pattern is none, or is too large.
     """
+    return [Expression(tree) for tree in _Parser(pattern, ignore_case).parsed()]
 
-    def __init__(self, pattern: str, ignore_case: bool = False) -> None:
-        tree = _Parser(pattern, ignore_case).parsed()
+
+class Expression:
+    """A compiled pattern for one line."""
+
+    def __init__(self, tree: _Node) -> None:
+        #: Whether nothing is wanted of its line but that it begins.
+        self.begins_alone = tree == _All((_Where("^"), _All(())))
         self._nodes = 0
         self._places: list[_NfaState] = [_NfaState(None, None, ())]
         self._first = self._compiled(tree, 0)

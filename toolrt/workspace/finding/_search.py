@@ -12,8 +12,7 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import step_aside
 from toolrt.workspace.finding._factor import BEYOND_ASCII, Characters, Factor, FactorOfSequence
-from toolrt.workspace.finding._regex import Expression, RegexRefused
-from toolrt.workspace.finding._several_lines import expressions_of_lines
+from toolrt.workspace.finding._regex import RegexRefused, expressions
 from toolrt.workspace.text._encoding import MARK
 from toolrt.workspace.text._text import LINE_END, line_ends, lines_of
 
@@ -97,15 +96,14 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:
         first, *others = (_of_text(text, test, ignore_case, marked) for text, test in zip(texts, tests, strict=True))
         return attrs.evolve(first, following=tuple(others), ends_line=len(texts) > 1 and not texts[-1])
     try:
-        parts = expressions_of_lines(pattern)
-        expressions = [Expression(one, ignore_case) for one in parts]
+        found = expressions(pattern, ignore_case)
     except RegexRefused as refusal:
         raise FileProblem(
             "pattern", "a regular expression that is known here", f"one that is not: {refusal}",
             "Set literal to search for the text itself.",
         ) from None  # fmt: skip
-    first, *others = (SearchPattern(one.matches, one.factor, marked) for one in expressions)
-    return attrs.evolve(first, following=tuple(others), ends_line=bool(others) and parts[-1].endswith("^(?:)"))
+    first, *others = (SearchPattern(one.matches, one.factor, marked) for one in found)
+    return attrs.evolve(first, following=tuple(others), ends_line=bool(others) and found[-1].begins_alone)
 
 
 def _of_text(text: str, test: Callable[[str, str], bool], ignore_case: bool, marked: bool) -> SearchPattern:
