@@ -80,20 +80,11 @@ class AdmissionHost(Protocol):
     def dispatch(self, lane: LaneRecord) -> None:
         """Spawn ready calls of `lane` while there are slots."""
 
-    def finish(self, lane: LaneRecord, call: CallRecord) -> None:
-        """A call of `lane` will never run: it gives back what it holds."""
-
-    def failed(self, lane: LaneRecord, call: CallRecord) -> None:
-        """The result of a call of `lane` is fixed, and it failed."""
+    def refuse(self, lane: LaneRecord, call: CallRecord, outcome: Outcome, why: str) -> None:
+        """The call of `lane` will never run: fix its result, an `outcome` and `why`, and give back what it holds."""
 
     def split(self, lane: LaneRecord, first: int) -> None:
         """The lane's calls from position `first` on get a lane of their own behind it."""
-
-    def close_lane(self, lane: LaneRecord) -> None:
-        """No further call joins the lane."""
-
-    def add_lane(self, call: CallRecord, shared: bool) -> None:
-        """The call opens a lane behind all others."""
 
 
 class Admission:
@@ -150,19 +141,22 @@ class Admission:
                     self._host.verbs.approve(lane, call)
         self._host.dispatch(lane)
 
-    def join(self, lane: LaneRecord, call: CallRecord) -> None:
-        """A call came that may join the lane, which runs."""
+    def join(self, lane: LaneRecord, call: CallRecord) -> bool:
+        """A call came that may join the lane, which runs; False: what it claims keeps it out."""
+        if lane.stands_at is not None:
+            lane.add(call)
+            self.ask_early(lane, call)
+            return True
         refusal = self._admit(lane, call)
         if refusal is _APART:
             call.after = ()
-            self._host.close_lane(lane)
-            self._host.add_lane(call, True)
-            return
+            return False
         lane.add(call)
         lane.entered += 1
         if refusal is not None or call.state is not _ASKING:
             self._welcome(lane, call, refusal)
             self._host.dispatch(lane)
+        return True
 
     def go_on(self, lane: LaneRecord) -> None:
         """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
@@ -275,14 +269,9 @@ class Admission:
         return circle_through(call)
 
     def _refuse(self, lane: LaneRecord, call: CallRecord, why: str) -> None:
-        if call.status is not _QUEUED:
-            return
-        admitted = call.admitted
-        text = f"invalid call of tool {call.name!r}: {why}" if call.refused_as is Outcome.INVALID else why
-        self._host.verbs.answer(call, call.refused_as, text, CallMove.SETTLE)
-        if admitted:
-            self._host.finish(lane, call)
-        self._host.failed(lane, call)
+        if call.status is _QUEUED:
+            text = f"invalid call of tool {call.name!r}: {why}" if call.refused_as is Outcome.INVALID else why
+            self._host.refuse(lane, call, call.refused_as, text)
 
     # Claims that are not known at once
 

@@ -180,12 +180,7 @@ class Machine(Stateful):
             if joins and last.state is LaneState.GATHERING:
                 last.add(call)
                 return
-            if joins and last.state is LaneState.OPEN:
-                if last.stands_at is not None:
-                    last.add(call)
-                    self.admission.ask_early(last, call)
-                else:
-                    self.admission.join(last, call)
+            if joins and last.state is LaneState.OPEN and self.admission.join(last, call):
                 return
             if last.state is LaneState.GATHERING or last.state is LaneState.OPEN:
                 self.close_lane(last)
@@ -306,9 +301,7 @@ class Machine(Stateful):
         if call.asks_again and may_go_stale(tool, lane.shared):
             ending = self.questions.stale(lane, call)
             if ending is not None:
-                self.verbs.answer(call, *ending, CallMove.SETTLE)
-                self.finish(lane, call)
-                self.failed(lane, call)
+                self.refuse(lane, call, *ending)
             if call.state is not _WAITING:
                 return
         call.state = _GRANT[call.state]
@@ -425,6 +418,14 @@ class Machine(Stateful):
         heapify(lane.ready)
 
     # Results
+
+    def refuse(self, lane: LaneRecord, call: CallRecord, outcome: Outcome, why: str) -> None:
+        """The call of `lane` waits, and will never run: fix its result, an `outcome` and `why`."""
+        admitted = call.admitted
+        self.verbs.answer(call, outcome, why, CallMove.SETTLE)
+        if admitted:
+            self.finish(lane, call)
+        self.failed(lane, call)
 
     def failed(self, lane: LaneRecord, call: CallRecord) -> None:
         """The result of a call of `lane` is fixed, and it failed."""
