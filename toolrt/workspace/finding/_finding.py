@@ -12,27 +12,22 @@ seen: it bypasses the freshness memory and the caches of the file service.
 from __future__ import annotations
 
 import posixpath
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
-
-from toolrt import probe
-from toolrt.events import observer
 from toolrt.model import READ, Claim, State
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess, held, looked_up, missing
-from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
+from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._revision import CallContext
-from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Snapshot, Stat
+from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import KnownFiles, can_help, candidates
-from toolrt.workspace.finding._search import LineFound, SearchPattern, wanted_in
-from toolrt.workspace.finding._search_file import FileSearch
+from toolrt.workspace.finding._search import SearchPattern, wanted_in
+from toolrt.workspace.finding._search_file import FileSearch, noted
 from toolrt.workspace.finding._walk import VISITED_MOST, PathsSought, Walk, ignored_above
 from toolrt.workspace.names._at_once import at_once, goes_at_once
-from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
+from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._mounts import located, path_on
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.rules._ignore import RULES_MOST
@@ -41,9 +36,6 @@ from toolrt.workspace.text._encoding import named
 
 #: How many files `glob` shows.
 _GLOBBED_MOST = 1000
-
-#: How many characters of a line `search` shows.
-_CHARACTERS_SHOWN = 300
 
 #: How many lines a search shows at most, whatever its limit.
 _LINES_MOST = 10_000
@@ -82,7 +74,7 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
     found = list(map(_path_below(workspace, ctx, base), names[:_GLOBBED_MOST]))
     if len(names) > len(found):
         notes.insert(0, f"{len(names) - len(found)} more are not shown; use a narrower pattern")
-    return "\n".join([*(found or ["no file matches"]), *_noted(notes)])
+    return "\n".join([*(found or ["no file matches"]), *noted(notes)])
 
 
 async def search(
@@ -129,12 +121,8 @@ async def search(
     names = PathsSought.of("**" if glob is None else glob, "glob", names_alone=True)
     around = context if show == "lines" else 0
     path_below = _path_below(workspace, ctx, base)
-    searching = FileSearch(
-        sought, around, named("encoding", encoding), lambda entry: path_below(entry[len(base.entry) :])
-    )
-    found = _LinesFound(
-        workspace, ctx, base, KeysBelow(workspace.disk, base), searching, limit, path_below, around, show
-    )
+    used = named("encoding", encoding)
+    found = FileSearch(workspace, ctx, base, sought, used, path_below, limit, around, show)
     if base.found.kind is Kind.FILE:
         problem = await found.add(workspace.disk, (), base.found)
         if problem is not None:
@@ -165,130 +153,8 @@ async def _that_may_have(
     return (files, None) if named is None else (await in_thread(lambda: known.to_read(named)), known)
 
 
-@attrs.define(eq=False)
-class _LinesFound:
-    """What a search has found so far."""
-
-    _workspace: FileAccess
-    _ctx: CallContext
-    #: What is searched, a directory or a file.
-    _base: Identity
-    _keys: KeysBelow
-    _files: FileSearch
-    #: How many matches are shown.
-    _limit: int
-    #: Shows the path of what is at some names below the base.
-    _path: Callable[[Entry], str]
-    #: How many lines around a match are shown.
-    _context: int
-    #: One of `_SHOWN`.
-    _show: str
-    _lines: list[str] = attrs.field(factory=list, init=False)
-    #: How many matches those show.
-    _count: int = attrs.field(default=0, init=False)
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether more matches are wanted: one beyond the limit tells that there are more."""
-        return self._count <= self._limit
-
-    async def add_all(
-        self, files: Sequence[Entry], stats: Mapping[Entry, Stat], known: KnownFiles | None = None
-    ) -> None:
-        """Add the lines of these files, in their order, until there are enough.
-
-        Args:
-            stats: what was seen of them; of all or of none.
-            known: what is known of them, and is told what is no text; None: nothing.
-        """
-
-        async def searched(disk: Disk) -> None:
-            for names in files:
-                if not self.wants_more:
-                    return
-                if known is not None and names in known.reasons:
-                    self._files.leave(known.reasons[names], (*self._base.entry, *names))
-                    continue
-                stat = stats.get(names)
-                if stat is None and disk is self._workspace.disk:
-                    stat = await disk.look((*self._base.entry, *names))
-                await self.add(disk, names, stat)
-
-        if probe.sink is None and not observer.records:
-            await at_once(self._workspace.disk, searched)
-        else:
-            await searched(self._workspace.disk)  # it reports each read, from Trio's thread
-        if known is not None:
-            for entry, reason in self._files.no_text.items():
-                known.remember(entry[len(self._base.entry) :], reason)
-
-    async def add(self, disk: Disk, names: Entry, stat: Stat | None) -> FileProblem | None:
-        """Add the lines of the file at these names; gives why it cannot be searched at all, if it cannot.
-
-        Args:
-            disk: the workspace's, or a view of it.
-            stat: what was seen of the file; None: nothing, for a view.
-        """
-        entry = (*self._base.entry, *names)
-
-        async def read() -> Snapshot:
-            if disk is not self._workspace.disk or stat is None:
-                return await disk.read(entry, SIZE_LIMIT)
-            identity = self._keys.identity(names, stat) if names else self._base
-            return await self._workspace.files.scan(self._ctx, identity)
-
-        large = stat is not None and stat.size > SIZE_LIMIT
-        most = {"lines": self._limit + 1 - self._count, "files": 1, "counts": sys.maxsize}[self._show]
-        # What cannot be searched is named by the reason alone, unless it is the only file.
-        path = "" if names else self._base.path
-        found = await self._files.lines(disk, entry, path, large, read, most)
-        if isinstance(found, FileProblem):
-            return found
-        if found:
-            self._say(self._path(names), found)
-        return None
-
-    def _say(self, path: str, found: list[LineFound]) -> None:
-        """Add what is shown of one file."""
-        if self._show != "lines":
-            self._count += 1
-            if self.wants_more:
-                self._lines.append(path if self._show == "files" else f"{path}: {len(found)}")
-            return
-        last, until = -1, 0
-        for one in found:
-            self._count += one.matches
-            until = one.number + self._context if one.matches else until
-            if not self.wants_more:
-                return
-            if self._count == self._limit and one.number > until:
-                continue  # it stands near a match that is not shown
-            if self._context and self._lines and one.number != last + 1:
-                self._lines.append("--")
-            last = one.number
-            mark = ":" if one.matches else "-"
-            self._lines.append(f"{path}{mark}{one.number}{mark} {_cut(one.text)}")
-
-    def answer(self, notes: list[str]) -> str:
-        """What the search answers; `notes` are of the walk."""
-        notes = [*self._files.notes(), *notes]
-        if not self.wants_more:
-            shown = "lines" if self._show == "lines" else "files"
-            notes = [f"only the first {self._limit} {shown} are shown; search for something narrower", *notes]
-        return "\n".join([*(self._lines or ["no line matches"]), *_noted(notes)])
-
-
 def _number(value: int) -> str:
     return str(value) if abs(value) < 10**20 else "a huge number"
-
-
-def _cut(line: str) -> str:
-    line = line if len(line) <= _CHARACTERS_SHOWN else f"{line[:_CHARACTERS_SHOWN]} ..."
-    return line if line.isprintable() else line.translate(_OTHER_LINE_ENDS)
-
-
-#: What some programs take for the end of a line, though here it is none: an answer has one line for each match.
-_OTHER_LINE_ENDS = {ord(end): repr(end)[1:-1] for end in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
 def _notes(walk: Walk) -> list[str]:
@@ -306,10 +172,6 @@ def _notes(walk: Walk) -> list[str]:
     if walk.cut_short:
         notes.append(f"only the first {VISITED_MOST} names were looked at; give a path further down")
     return notes
-
-
-def _noted(notes: list[str]) -> list[str]:
-    return [f"({note})" for note in notes]
 
 
 async def _walked(

@@ -14,16 +14,25 @@ them is searched as it stands.  A large file that is written while it is searche
 from __future__ import annotations
 
 import codecs
-from collections.abc import Awaitable, Callable
+import contextlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import attrs
 
+from toolrt import probe
+from toolrt.events import observer
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread, problem_of
-from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot
+from toolrt.workspace.change._revision import CallContext
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import TooLarge
+from toolrt.workspace.finding._ripgrep import KnownFiles
 from toolrt.workspace.finding._search import LineFound, SearchPattern, matching_lines, with_context
+from toolrt.workspace.names._at_once import at_once
+from toolrt.workspace.names._identity import Identity, KeysBelow
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
 
@@ -32,6 +41,9 @@ _BLOCK = 1024 * 1024
 
 #: From how many bytes on a file is searched in a worker thread: what takes longer than the way there.
 _THREAD_FROM = 16 * 1024
+
+#: How many characters of a line are shown.
+_CHARACTERS_SHOWN = 300
 
 #: How many of the files that were not searched are named, for each reason.
 _NAMED = 5
@@ -44,97 +56,149 @@ _SEVERAL_LINES = f"more than {SIZE_LIMIT} bytes, where a search over several lin
 _CHANGED = "another file took the name meanwhile"
 
 
-@attrs.define
+@attrs.define(eq=False)
 class FileSearch:
-    """Looks for one thing in file after file, and remembers those that it did not read, or not to their end."""
+    """One search, file after file: what it has found so far, and which files it did not read, or not to their end."""
 
+    _workspace: FileAccess
+    _ctx: CallContext
+    #: What is searched, a directory or a file.
+    _base: Identity
     #: What is looked for.
     _wanted: SearchPattern
-    #: How many lines before and behind each are shown, in a file that is not large.
-    _around: int
     #: What a file is read in that is no text otherwise, as `toolrt.workspace.text._encoding.named` gave it; None: no
     #: other.
     _encoding: str | None
-    #: How an answer shows the file at an entry.
-    _shown: Callable[[Entry], str]
+    #: Shows the path of what is at some names below the base.
+    _path: Callable[[Entry], str]
+    #: How many matches are shown.
+    _limit: int
+    #: How many lines before and behind each are shown, in a file that is not large.
+    _around: int
+    #: What is shown of them: ``lines``, ``files`` or ``counts``.
+    _show: str
+    _lines: list[str] = attrs.field(factory=list, init=False)
+    #: How many matches those show.
+    _count: int = attrs.field(default=0, init=False)
     #: The files that were not searched: the first names of each reason, and how many there are.
     _unsearched: dict[str, tuple[list[str], int]] = attrs.field(factory=dict, init=False)
     #: The files that were read and are no text, and the reason of each.
-    no_text: dict[Entry, str] = attrs.field(factory=dict, init=False)
+    _no_text: dict[Entry, str] = attrs.field(factory=dict, init=False)
+    _keys: KeysBelow = attrs.field(init=False)
 
-    def leave(self, reason: str, entry: Entry, start: int = 0) -> None:
-        """The file at `entry` is not searched from byte `start` on, for that reason."""
-        names, count = self._unsearched.get(reason, ([], 0))
+    @_keys.default
+    def _keys_below(self) -> KeysBelow:
+        return KeysBelow(self._workspace.disk, self._base)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether more matches are wanted: one beyond the limit tells that there are more."""
+        return self._count <= self._limit
+
+    def _leave(self, reason: str, names: Entry, start: int = 0) -> None:
+        """The file at these names is not searched from byte `start` on, for that reason."""
+        shown, count = self._unsearched.get(reason, ([], 0))
         if count < _NAMED:
-            names.append(self._shown(entry) + (f" (from byte {start} on)" if start else ""))
-        self._unsearched[reason] = names, count + 1
+            shown.append(self._path(names) + (f" (from byte {start} on)" if start else ""))
+        self._unsearched[reason] = shown, count + 1
 
-    def notes(self) -> list[str]:
-        """What the answer says of the files not searched: for each reason their number, and the first names."""
-        return [
-            f"{_files(count)} not searched, {reason}: {', '.join(names)}"
-            + (f" and {count - len(names)} more" if count > len(names) else "")
-            for reason, (names, count) in self._unsearched.items()
-        ]
-
-    async def lines(
-        self, disk: Disk, entry: Entry, path: str, large: bool, read: Callable[[], Awaitable[Snapshot]], most: int
-    ) -> list[LineFound] | FileProblem:
-        """The first `most` lines of a file that have what is wanted; or why a small file cannot be searched at all.
-
-        Of a file that is not large the lines around them are among them.
+    async def add_all(
+        self, files: Sequence[Entry], stats: Mapping[Entry, Stat], known: KnownFiles | None = None
+    ) -> None:
+        """Add the lines of these files, in their order, until there are enough.
 
         Args:
-            disk: where the file at `entry` is.
-            path: the file, for what is raised or given of a problem.
-            large: whether it is known to have more than `SIZE_LIMIT` bytes.
-            read: reads a file that is not large.
+            stats: what was seen of them; of all or of none.
+            known: what is known of them, and is told what is no text; None: nothing.
+
+        Raises:
+            FileProblem: the search makes too much work.
+
+        Checkpoint: always.
+        """
+
+        async def searched(disk: Disk) -> None:
+            for names in files:
+                if not self.wants_more:
+                    return
+                if known is not None and names in known.reasons:
+                    self._leave(known.reasons[names], names)
+                    continue
+                stat = stats.get(names)
+                if stat is None and disk is self._workspace.disk:
+                    stat = await disk.look((*self._base.entry, *names))
+                await self.add(disk, names, stat)
+
+        if probe.sink is None and not observer.records:
+            await at_once(self._workspace.disk, searched)
+        else:
+            await searched(self._workspace.disk)  # it reports each read, from Trio's thread
+        if known is not None:
+            for names, reason in self._no_text.items():
+                known.remember(names, reason)
+
+    async def add(self, disk: Disk, names: Entry, stat: Stat | None) -> FileProblem | None:
+        """Add the lines of the file at these names; gives why it cannot be searched at all, if it cannot.
+
+        Args:
+            disk: the workspace's, or a view of it.
+            stat: what was seen of the file; None: nothing, for a view.
 
         Raises:
             FileProblem: the search makes too much work.
 
         Checkpoint: always, but in a thread of `toolrt.workspace.names._at_once`.
         """
+        entry = (*self._base.entry, *names)
+        most = {"lines": self._limit + 1 - self._count, "files": 1, "counts": sys.maxsize}[self._show]
+        # What cannot be searched is named by the reason alone, unless it is the only file.
+        path = "" if names else self._base.path
         try:
-            try:
-                if not large:
-                    found = await read()
-            except TooLarge:
-                large = True
-            if large:
-                return await self._lines_of_large(disk, entry, most)
+            small = None
+            if stat is None or stat.size <= SIZE_LIMIT:
+                with contextlib.suppress(TooLarge):
+                    small = await self._read(disk, names, stat)
+            if small is None:
+                self._say(names, await self._lines_of_large(disk, entry, names, most))
+                return None
         except FileProblem as problem:
-            return await self._unread(disk, entry, problem)
+            return await self._unread(disk, entry, names, problem)
         except OSError as error:
-            return await self._unread(disk, entry, problem_of(path, error))
+            return await self._unread(disk, entry, names, problem_of(path, error))
+        content = small.content
 
         def searched() -> list[LineFound] | FileProblem:
-            text = _text_of(path, found.content, self._encoding)
+            text = _text_of(path, content, self._encoding)
             if isinstance(text, FileProblem):
                 return text
             return with_context(text, matching_lines(text, self._wanted, most), self._around)
 
-        result = await in_thread(searched, blocks=len(found.content) >= _THREAD_FROM)
-        if isinstance(result, FileProblem):
-            binary = encoding_of(found.content) is None and b"\0" in found.content
-            self.no_text[entry] = _BINARY if binary else _NOT_TEXT
-            self.leave(self.no_text[entry], entry)
-        return result
+        found = await in_thread(searched, blocks=len(content) >= _THREAD_FROM)
+        if not isinstance(found, FileProblem):
+            self._say(names, found)
+            return None
+        self._no_text[names] = _BINARY if encoding_of(content) is None and b"\0" in content else _NOT_TEXT
+        self._leave(self._no_text[names], names)
+        return found
 
-    async def _unread(self, disk: Disk, entry: Entry, problem: FileProblem) -> FileProblem:
+    async def _read(self, disk: Disk, names: Entry, stat: Stat | None) -> Snapshot:
+        if disk is not self._workspace.disk or stat is None:
+            return await disk.read((*self._base.entry, *names), SIZE_LIMIT)
+        identity = self._keys.identity(names, stat) if names else self._base
+        return await self._workspace.files.scan(self._ctx, identity)
+
+    async def _unread(self, disk: Disk, entry: Entry, names: Entry, problem: FileProblem) -> FileProblem:
         """A file could not be read; what vanished meanwhile counts as never having been there."""
         if problem.path == "pattern":
             raise problem
-        try:
+        with contextlib.suppress(OSError):
             if (await disk.look(entry)).kind is Kind.FILE:
-                self.leave(_UNREADABLE, entry)
-        except OSError:
-            pass
+                self._leave(_UNREADABLE, names)
         return problem
 
-    async def _lines_of_large(self, disk: Disk, entry: Entry, most: int) -> list[LineFound]:
+    async def _lines_of_large(self, disk: Disk, entry: Entry, names: Entry, most: int) -> list[LineFound]:
         if self._wanted.following:
-            await in_thread(lambda: self.leave(_SEVERAL_LINES, entry))
+            await in_thread(lambda: self._leave(_SEVERAL_LINES, names))
             return []
         blocks = _Blocks(self._wanted, most, None)
         await _feed(disk, entry, blocks)
@@ -144,8 +208,59 @@ class FileSearch:
             if again.stopped is None or again.at > blocks.at:
                 blocks = again
         if blocks.stopped is not None:
-            self.leave(blocks.stopped, entry, blocks.at)
+            self._leave(blocks.stopped, names, blocks.at)
         return blocks.found
+
+    def _say(self, names: Entry, found: list[LineFound]) -> None:
+        """Add what is shown of one file."""
+        if not found:
+            return
+        path = self._path(names)
+        if self._show != "lines":
+            self._count += 1
+            if self.wants_more:
+                self._lines.append(path if self._show == "files" else f"{path}: {len(found)}")
+            return
+        last, until = -1, 0
+        for one in found:
+            self._count += one.matches
+            until = one.number + self._around if one.matches else until
+            if not self.wants_more:
+                return
+            if self._count == self._limit and one.number > until:
+                continue  # it stands near a match that is not shown
+            if self._around and self._lines and one.number != last + 1:
+                self._lines.append("--")
+            last = one.number
+            mark = ":" if one.matches else "-"
+            self._lines.append(f"{path}{mark}{one.number}{mark} {_cut(one.text)}")
+
+    def answer(self, notes: list[str]) -> str:
+        """What the search answers; `notes` are of the walk."""
+        unsearched = [
+            f"{_files(count)} not searched, {reason}: {', '.join(names)}"
+            + (f" and {count - len(names)} more" if count > len(names) else "")
+            for reason, (names, count) in self._unsearched.items()
+        ]
+        notes = [*unsearched, *notes]
+        if not self.wants_more:
+            shown = "lines" if self._show == "lines" else "files"
+            notes = [f"only the first {self._limit} {shown} are shown; search for something narrower", *notes]
+        return "\n".join([*(self._lines or ["no line matches"]), *noted(notes)])
+
+
+def noted(notes: list[str]) -> list[str]:
+    """The notes, as an answer ends with them."""
+    return [f"({note})" for note in notes]
+
+
+def _cut(line: str) -> str:
+    line = line if len(line) <= _CHARACTERS_SHOWN else f"{line[:_CHARACTERS_SHOWN]} ..."
+    return line if line.isprintable() else line.translate(_OTHER_LINE_ENDS)
+
+
+#: What some programs take for the end of a line, though here it is none: an answer has one line for each match.
+_OTHER_LINE_ENDS = {ord(end): repr(end)[1:-1] for end in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
 def _files(count: int) -> str:
