@@ -58,7 +58,7 @@ def _error_loses_modifiers(returned: Function, run: Any, lane: Any, call: CallRe
     returned(run, lane, call, value)
 
 
-@_declared.instead("a second run sees the old state", "same_as_oracle", Machine, "repeat").on(Mix())
+@_declared.instead("a second run sees the old state", "same_as_oracle", Machine, "_repeat").on(Mix())
 def _again_on_the_old(repeat: Function, self: Machine, lane: Any, call: CallRecord, state: Any, stale: str) -> None:
     """A call of a pure tool that was stale runs again on the state that its lane started from."""
     repeat(self, lane, call, lane.start, stale)

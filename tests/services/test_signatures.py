@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -173,9 +174,9 @@ def run(*commands: str, **options: object) -> tuple[State, list[str]]:
         }
     )
     workspace = Workspace(MemoryDisk({"a": ""}))
-    tool = services.shell_tool(workspace, shell=shell, timeout=0.01)
+    tool = services.shell_tool(workspace, shell=shell, timeout=10)
     calls = [ToolCall(f"{number}", "run_command", {"command": command}) for number, command in enumerate(commands)]
-    done = trio.run(Runtime(Registry([tool])).run, calls)
+    done = trio.run(Runtime(Registry([tool])).run, calls, clock=trio.testing.MockClock(autojump_threshold=0))
     return done.state, [result.content if result.ok else result.error or "" for result in done.results]
 
 

@@ -73,6 +73,7 @@ def _start(argv: list[str], streams: list[int], sandbox: list[str]) -> int:
         os.setsid()
         if sandbox:
             _confine(sandbox)
+        _say(f"started {os.getpid()}")  # by itself: the command may end this program before its next line
         if streams:
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
@@ -250,7 +251,6 @@ def main(arguments: list[str]) -> None:
     except OSError as error:
         _say(f"refused {error.errno} directory")
         return
-    _say(f"started {tree._command}")
     # The pipes are the command's alone now: where one ends, all who held it have.
     for stream in streams:
         os.close(stream)
