@@ -66,6 +66,7 @@ def run(program: str, *, code: int = 0, packages: str = "") -> str:
 pytestmark = pytest.mark.process
 
 
+@pytest.mark.seldom
 def test_the_end_of_the_loop_ends_what_runs() -> None:
     """`asyncio.run` leaves no tool behind, though the main coroutine left its batch open."""
     printed = run(

@@ -60,6 +60,7 @@ def test_explore_passes_under_every_lane_policy(toolrt: Any, response: Path, sho
     assert toolrt("explore", response, "--workspace", shop, "--executions", 20, "--lanes", lanes).code == 0
 
 
+@pytest.mark.seldom
 def test_explore_never_writes_to_the_workspace(
     toolrt: Any, response: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
 ) -> None:
@@ -80,6 +81,7 @@ def test_explore_json_says_what_was_shown(toolrt: Any, response: Path, shop: Pat
     assert "PASS" in ended.err
 
 
+@pytest.mark.seldom
 def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Path) -> None:
     """Apart from how long it took."""
 
@@ -131,6 +133,7 @@ def test_explore_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Pa
     assert "1,000,000 would take about" in ended.err
 
 
+@pytest.mark.seldom
 def test_explore_finds_the_violation(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +146,7 @@ def test_explore_finds_the_violation(
     assert f"toolrt replay {path}" in ended.out
 
 
+@pytest.mark.seldom
 def test_explore_prints_the_command_that_repeats_it(
     toolrt: Any,
     response: Path,
@@ -161,6 +165,7 @@ def test_explore_prints_the_command_that_repeats_it(
     assert toolrt(*shlex.split(command)[1:]).code == 1
 
 
+@pytest.mark.seldom
 def test_explore_keeps_the_replay_file_out_of_the_workspace(
     toolrt: Any,
     response: Path,
@@ -205,6 +210,7 @@ def test_replay_repeats_the_violation(toolrt: Any, failure: Path) -> None:
     assert any(line.startswith(">") for line in ended.out.splitlines())
 
 
+@pytest.mark.seldom
 def test_replay_never_writes_to_the_workspace(
     toolrt: Any, failure: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
 ) -> None:
@@ -214,6 +220,7 @@ def test_replay_never_writes_to_the_workspace(
     assert tree(shop) == before
 
 
+@pytest.mark.seldom
 def test_replay_takes_a_workspace_that_was_moved(toolrt: Any, failure: Path, shop: Path, tmp_path: Path) -> None:
     """What counts is what is in it."""
     shutil.move(shop, tmp_path / "moved")
@@ -230,6 +237,7 @@ def test_replay_says_that_the_workspace_has_changed(toolrt: Any, failure: Path, 
     assert "not as it was" in ended.out
 
 
+@pytest.mark.seldom
 def test_replay_that_diverges_is_inconclusive(toolrt: Any, failure: Path, unordered: pytest.MonkeyPatch) -> None:
     """With the order back, the schedule fits no more; that is said, and nothing is guessed."""
     unordered.undo()
@@ -318,6 +326,7 @@ def test_laws_in_some_traces_are_not_shown(toolrt: Any, monkeypatch: pytest.Monk
     assert "INCONCLUSIVE" in ended.out
 
 
+@pytest.mark.seldom
 def test_laws_in_every_trace_exits_1_when_one_trips(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A law that nothing can keep."""
     real = invariants.exhaust_each
@@ -366,6 +375,7 @@ def test_explore_shows_a_deadlock(
     assert "Deadlock" in again.out
 
 
+@pytest.mark.seldom
 def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
 ) -> None:
@@ -528,6 +538,7 @@ def test_explore_runs_all_that_a_strategy_wants(
     assert claim in shown["claim"]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize("jobs", [1, 2])

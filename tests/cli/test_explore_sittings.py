@@ -94,6 +94,7 @@ def test_interrupted_sitting_is_kept(
     assert int(earlier[1]) >= 30
 
 
+@pytest.mark.seldom
 def test_what_was_kept_of_something_else_is_refused(
     toolrt: Any, shop: Path, tmp_path: Path, written: Callable[..., Path]
 ) -> None:

@@ -91,6 +91,7 @@ def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Cal
     assert not (shop / "new.txt").exists()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, written: Callable[..., Path]) -> None:
     """And the trace says how it ended."""
@@ -101,6 +102,7 @@ def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, writ
     assert json.loads(target.read_text())["meta"]["ended"] == "interrupted"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_second_interrupt_gives_up_on_what_does_not_end(shop: Path, written: Callable[..., Path]) -> None:
     """The call that still runs is named as such."""

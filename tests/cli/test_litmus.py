@@ -65,6 +65,7 @@ def test_litmus_says_how_the_outcomes_of_a_sample_are_known(toolrt: Any) -> None
     assert "outcomes known by: a reader between two stages of a writer, or not" in ended.out
 
 
+@pytest.mark.seldom
 def test_litmus_verifies_one(toolrt: Any) -> None:
     """One line, and the verdict."""
     ended = toolrt("litmus", "lost_update_3x2", "--verify")

@@ -453,6 +453,7 @@ def test_second_ctrl_c_restores_the_terminal(shop: Path, written: Callable[..., 
     assert "[0] hang: still running, given up; effects may have landed" in rows
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_question_takes_the_picture_away_while_it_is_asked(shop: Path, written: Callable[..., Path]) -> None:
     """It stands alone until it is answered, says what else goes on, and the answer counts."""
@@ -468,6 +469,7 @@ def test_question_takes_the_picture_away_while_it_is_asked(shop: Path, written: 
         assert process.wait(100) == 130
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("form", [(), ("--format", "json")])
 def test_terminal_that_goes_away_changes_no_call(

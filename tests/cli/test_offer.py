@@ -44,6 +44,7 @@ def test_many_files_can_be_edited_by_one_call(toolrt: Any, shop: Path, written: 
     assert "changed README.md, shop/cart.py; toolrt undo run-" in ended.out
 
 
+@pytest.mark.seldom
 def test_edits_of_many_files_can_be_explored(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """Its parts and its neighbours keep all laws."""
     edit = ("edit_file", {"path": "shop/cart.py", "old": "SHIPPING = 5.90", "new": "SHIPPING = 6"})
@@ -78,6 +79,7 @@ def test_code_gives_long_files_by_their_signatures(toolrt: Any, shop: Path, writ
     assert "python signatures" in content.splitlines()[0]
 
 
+@pytest.mark.seldom
 @needs_lsp
 def test_language_server_is_asked(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """A known one by its name; what it says follows the edits."""

@@ -75,6 +75,7 @@ def test_ask_asks_in_order_and_takes_lines_for_answers(
     assert "may it touch src/a?" in ended.err
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_allow_asks_about_all_else(toolrt: Any, two: Path, place: Path) -> None:
     """Only the other call is asked about."""

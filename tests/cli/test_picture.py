@@ -60,6 +60,7 @@ class Emulated:
         self.window.resize(columns, rows)
 
 
+@pytest.mark.seldom
 @settings(max_examples=60)
 @given(
     st.booleans(),

@@ -39,6 +39,7 @@ def test_run_answers_every_call_under_every_lane_policy(toolrt: Any, response: P
     assert [result["outcome"] for result in json.loads(ended.out)] == OUTCOMES
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_in_a_process_of_its_own_prints_results_in_call_order(toolrt: Any, response: Path, shop: Path) -> None:
     """``python -m toolrt`` is the command; every call has its line, in order."""
@@ -157,6 +158,7 @@ def test_run_takes_10000_calls(toolrt: Any, tmp_path: Path, written: Callable[..
     assert [result["call_index"] for result in json.loads(ended.out)] == list(range(10_000))
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_goes_on_when_nobody_reads(response: Path, shop: Path) -> None:
     """A closed pipe ends the printing, not the calls."""

@@ -86,12 +86,14 @@ def test_laws_on_a_narrow_terminal_are_a_list(response: Path) -> None:
     assert max(map(len, without_colours(sent).replace("\r\n", "\n").split("\n"))) <= 40
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_terminal_gets_colours(response: Path, shop: Path) -> None:
     """The twin of the next test."""
     assert "\x1b[32m" in on_terminal(80, "run", response, "--workspace", shop)[1]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_pipe_gets_whole_lines(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """Who reads a pipe wraps for themselves, whatever COLUMNS says."""
@@ -102,6 +104,7 @@ def test_pipe_gets_whole_lines(toolrt: Any, shop: Path, written: Callable[..., P
     assert "x" * 300 in ended.out
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_output_fits_every_encoding(toolrt: Any, shop: Path, written: Callable[..., Path], encoding: str) -> None:

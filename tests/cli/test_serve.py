@@ -54,6 +54,7 @@ def heard(server: subprocess.Popen[bytes]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.seldom
 def test_ten_raw_lines_edit_one_file_in_their_order(tmp_path: Path) -> None:
     """In one piece, with the end of input right behind them; all are answered, and nothing else is written."""
     work = tmp_path / "work"
@@ -93,6 +94,7 @@ def test_an_interrupt_ends_what_runs_and_the_server(tmp_path: Path) -> None:
         pid.unlink()
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 def test_a_host_that_dies_ends_what_runs(tmp_path: Path) -> None:
     """Both ends closed, and nothing to be sent."""
@@ -152,6 +154,7 @@ def gone(pid: int) -> None:
     os.close(watched)
 
 
+@pytest.mark.seldom
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux has them")
 @pytest.mark.parametrize("command", ["sleep 1000", "trap '' TERM; sleep 1000; sleep 1000"], ids=["obeys", "is killed"])
 def test_the_end_of_input_ends_what_runs_and_the_server(tmp_path: Path, command: str) -> None:
@@ -167,6 +170,7 @@ def test_the_end_of_input_ends_what_runs_and_the_server(tmp_path: Path, command:
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.seldom
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up as Linux has them")
 def test_the_end_of_input_ends_the_server_while_a_thread_goes_on(tmp_path: Path) -> None:
     """A thread cannot be ended, so the process is; a command that ran beside it ends as well."""
@@ -225,6 +229,7 @@ def test_only_what_reads_is_offered_where_asked(tmp_path: Path) -> None:
     assert not {"write_file", "edit_file", "change_dir", "parallel_edit_files"} & reads
 
 
+@pytest.mark.seldom
 def test_several_directories_are_served_without_language_servers(tmp_path: Path) -> None:
     """One is installed, and knows one directory alone: it is left out, and all else is there."""
     pytest.importorskip("lsprotocol")

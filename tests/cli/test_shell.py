@@ -42,6 +42,7 @@ def test_shell_is_there_when_it_is_asked_for(toolrt: Any, calls: Any, shop: Path
     assert (ended.code, "invalid call of tool 'run_command'" in ended.out) == (1, True)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_shell_asks_before_what_no_rule_allows(toolrt: Any, calls: Any, shop: Path) -> None:
     """A command may touch anything, so a rule for some paths does not allow it."""

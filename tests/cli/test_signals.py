@@ -33,6 +33,7 @@ def plain_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "linux")
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_asked_to_end_a_run_ends_as_by_ctrl_c(shop: Path, tmp_path: Path, written: Callable[..., Path]) -> None:
     """SIGTERM: the picture is gone, the cursor is back, every result is told, the trace is there, the code is 143."""
@@ -54,6 +55,7 @@ def test_asked_to_end_a_run_ends_as_by_ctrl_c(shop: Path, tmp_path: Path, writte
     assert [event["fields"]["reason"] for event in events if event["kind"] == "batch.cancelled"] == ["SIGTERM"]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_second_request_gives_up_on_what_does_not_end(shop: Path, written: Callable[..., Path]) -> None:
     """A supervisor that asks again gets what a second Ctrl-C gets."""
@@ -67,6 +69,7 @@ def test_second_request_gives_up_on_what_does_not_end(shop: Path, written: Calla
         assert not shown.cursor_is_hidden
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_whose_terminal_is_closed_keeps_its_trace(shop: Path, tmp_path: Path, written: Callable[..., Path]) -> None:
     """SIGHUP: the calls are cancelled, though nobody reads what came of them."""
@@ -80,6 +83,7 @@ def test_run_whose_terminal_is_closed_keeps_its_trace(shop: Path, tmp_path: Path
     assert json.loads(trace.read_text())["meta"]["ended"] == "interrupted"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_stopped_run_gives_the_terminal_back(shop: Path, written: Callable[..., Path]) -> None:
     """Ctrl-Z and fg: the cursor is there for others, what they wrote stays, and the picture comes again below it."""

@@ -154,6 +154,7 @@ def test_restore_of_a_version_that_is_not_there_is_refused(
     assert "from 0 to 5" in ended.err
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_run_keeps_going_where_history_cannot_be_kept(toolrt: Any, response: Path, shop: Path, tmp_path: Path) -> None:
     """A state directory that cannot be made costs the way back and nothing else, and that is said."""

@@ -252,6 +252,7 @@ def test_no_missing_file_has_another_key_through_a_link() -> None:
     assert ending.results[-1][1] == "<3>"
 
 
+@pytest.mark.seldom
 def test_no_order_but_that_of_the_calls() -> None:
     """16. Observal/Axl #18: one canonical path, the original order of the calls, and the file read again at their turn.
 

@@ -99,6 +99,7 @@ def test_laws_hold_in_every_trace_of_two_calls_of_some_kinds() -> None:
     assert found.batches == 16
 
 
+@pytest.mark.seldom
 def test_a_broken_runtime_is_found() -> None:
     """Where a claim does not wait for the one before it, some trace breaks a law."""
     calls = list(all_batches(2, [KINDS["appends to a file"]]))

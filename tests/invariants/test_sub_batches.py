@@ -64,6 +64,7 @@ SMALL = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", SMALL)
 def test_laws_hold_in_every_trace(name: str) -> None:
     """One execution for each order of what is dependent, each held against every law."""

@@ -33,6 +33,7 @@ from toolrt.order import (
 )
 
 
+@pytest.mark.seldom
 @settings(max_examples=4 * settings.default.max_examples)
 @given(choices=choices(250))
 def test_machine_keeps_its_rules_whatever_happens(choices: Choices) -> None:

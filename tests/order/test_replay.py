@@ -21,6 +21,7 @@ def recorded(mix: Mix, schedule: list[int]) -> Record:
     return found[0]
 
 
+@pytest.mark.seldom
 @given(
     mix=tool_mixes(sub_batches=False, shared=False, cancel=True) | tool_mixes(sub_batches=False, shared=False),
     schedule=schedules(),

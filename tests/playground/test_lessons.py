@@ -84,6 +84,7 @@ def test_guess_is_compared_beside_the_first_one() -> None:
     assert (again["text"], again["right"]) == ("You said 4, and so it came. Your first guess was 3.", True)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("answer", "status"),
     [

@@ -242,6 +242,7 @@ MIXES = st.builds(
 )
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=MIXES, schedule=schedules(max_size=80))
 def test_laws_hold_with_everything_on(mix: Mix, schedule: list[int]) -> None:

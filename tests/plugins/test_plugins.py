@@ -32,6 +32,7 @@ def test_a_built_in_plugin_is_found_without_metadata(monkeypatch: pytest.MonkeyP
     assert name in dir(plugins)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_no_plugin_is_imported_before_its_first_use() -> None:
     """All rooms together import none of them."""

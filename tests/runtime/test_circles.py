@@ -65,6 +65,7 @@ def test_circle_of_runtimes_is_refused(size: int) -> None:
     _assert_one_is_refused(execution.value)
 
 
+@pytest.mark.seldom
 def test_circle_is_refused_under_every_schedule() -> None:
     """Whatever the order is, two runtimes end."""
 

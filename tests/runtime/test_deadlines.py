@@ -100,6 +100,7 @@ def test_batch_that_ends_in_time_ends_as_without() -> None:
     assert explored(*CALLS[:2], deadline=60) == (["ok", "ok"], 1.5, ["1", "1.5"])
 
 
+@pytest.mark.seldom
 def test_deadline_is_that_of_sub_batches_too() -> None:
     """The calls of a sub-batch end with their parent; a tool that may finish does."""
     ends, now, _ = explored(call("opens"), call("insists"), deadline=2)

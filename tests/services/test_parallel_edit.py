@@ -303,6 +303,7 @@ def test_every_schedule_leaves_the_same(limit: int | None) -> None:
     assert len(report.outcomes) == 1
 
 
+@pytest.mark.seldom
 def test_cancel_before_any_step_is_truthful() -> None:
     """A file is as it was or as one of its versions; nothing is left; what is said done is done."""
     kept: list[Any] = []

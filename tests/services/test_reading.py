@@ -338,6 +338,7 @@ _SETTINGS = settings(
 )
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @NO_SHELL
 @_SETTINGS

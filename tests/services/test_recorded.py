@@ -128,6 +128,7 @@ def test_recorded_output_takes_its_time() -> None:
     assert sim.run(program).value == [(0.0, 0, "one\n"), (1.5, 4, "two\n"), 3.0]
 
 
+@pytest.mark.seldom
 def test_batch_with_commands_ends_alike_under_every_schedule() -> None:
     """Reads, commands that read, a change, a cd and a command that runs alone: timing decides nothing."""
     record: dict[str | tuple[str, str], Recorded | str | bytes] = {

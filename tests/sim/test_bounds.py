@@ -335,6 +335,7 @@ def test_check_that_never_ends_is_ended() -> None:
         sim.explore(trio.lowlevel.checkpoint, sim.Exhaustive(), check, seconds=0.2)
 
 
+@pytest.mark.seldom
 def test_generator_that_never_closes_does_not_keep_its_execution() -> None:
     """An async generator that spins as it is closed after the execution is left."""
     kept: list[AsyncGenerator[int]] = []

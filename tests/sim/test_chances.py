@@ -29,6 +29,7 @@ def test_clock_that_waits_for_idleness_never_cuts_busy_work() -> None:
     assert set(sim.explore(timed, sim.Exhaustive()).outcomes) == {(3, False, 0.0)}
 
 
+@pytest.mark.seldom
 def test_clock_may_move_before_any_step() -> None:
     """The timeout comes before each of the three steps, or never."""
     report = sim.explore(timed, sim.Exhaustive(), clock="explored", clock_moves=1)

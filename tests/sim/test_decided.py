@@ -165,6 +165,7 @@ def test_decided_look_at_a_clock_is_ordered_with_its_moves() -> None:
     assert set(every.outcomes) == set(reduced.outcomes) == {0.0, 1.0}
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_decided_alike_in_another_process() -> None:
     """A schedule found here gives the same there: neither the hash seed nor the process decides."""

@@ -81,6 +81,7 @@ def _rows(text: str) -> list[list[str]]:
     return found
 
 
+@pytest.mark.seldom
 def test_race_is_shown_with_its_lines() -> None:
     """The table has the lines of the two accesses that came the wrong way round."""
     seen, put = _line_of("seen = cell.get()"), _line_of("cell.set(seen + 1)")
@@ -88,6 +89,7 @@ def test_race_is_shown_with_its_lines() -> None:
     assert f"{sentence} In the other order it passes." in _explained(lost_update, is_two)
 
 
+@pytest.mark.seldom
 def test_steps_have_values_and_lines_and_those_that_decide_are_marked() -> None:
     """Of a write both values stand there; a preemption is marked, and what the pattern names."""
     told = [row for row in _rows(_explained(lost_update, is_two)) if "cell" in row[-1]]
@@ -112,6 +114,7 @@ def test_race_on_a_primitive_of_trio_has_the_lines_of_the_program() -> None:
     assert re.search(rf"The race: dine \(main.\d\) touched `Lock forks\[\d\]` \({_NAME}:\d+\) before dine ", text)
 
 
+@pytest.mark.seldom
 def test_accesses_in_the_same_order_in_both_are_no_race() -> None:
     """What is read when an event has said so comes later wherever it passes too: it decides nothing."""
 
@@ -148,6 +151,7 @@ def test_nearest_schedule_that_passes_is_beside_it() -> None:
     assert sim.replay(lost_update, schedule).value == 2
 
 
+@pytest.mark.seldom
 def test_short_schedule_of_an_explanation_names_functions() -> None:
     """Told in full it has the schedule in one line with functions, which can be replayed."""
     text = _explained(lost_update, is_two)
@@ -225,6 +229,7 @@ def test_step_of_which_nothing_is_seen_says_so() -> None:
     assert any(row[2] == "does what is not seen" for row in _rows(text))
 
 
+@pytest.mark.seldom
 def test_cancel_is_shown_where_it_is_raised() -> None:
     """The step that begins with `trio.Cancelled` says so, and the line where its task stood."""
 

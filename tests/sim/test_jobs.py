@@ -115,6 +115,7 @@ def test_jobs_leave_out_no_outcome_where_a_step_withholds_what_decides() -> None
     assert report.outcomes.keys() == sim.explore(withholding, sim.DPOR(), fine).outcomes.keys()
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_all_processes_work() -> None:
     """Each takes its share: the master runs the first schedule only."""
@@ -227,6 +228,7 @@ def test_program_that_cannot_be_sent_is_refused(monkeypatch: pytest.MonkeyPatch)
         sim.explore(local, sim.Exhaustive(), jobs=2)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_program_that_can_be_sent_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without fork the functions of a module do."""

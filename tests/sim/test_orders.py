@@ -114,6 +114,7 @@ def test_a_checkpoint_belongs_to_its_order(tmp_path: pathlib.Path) -> None:
         sim.explore(lost_update, sim.Exhaustive(), checkpoint=kept)
 
 
+@pytest.mark.seldom
 def test_a_schedule_keeps_its_order() -> None:
     """Each form says it, replays under it, and is refused under the other by name."""
     failure = sim.explore(lost_update, check=_says("2"), order="trio").failures[0]

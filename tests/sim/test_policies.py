@@ -89,6 +89,7 @@ async def _crowd() -> None:
                 await checkpoint()
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
 def test_kept_lists_give_the_schedules_that_tuples_give(programs, policy) -> None:
     """A policy draws the same whether it follows the scheduler's list of names or is handed a tuple at each step."""
@@ -173,6 +174,7 @@ def test_pct_keeps_its_bound(programs) -> None:
     assert _failing(program, check, sim.PCT(depth=1, seed=0), 400) > 0.4
 
 
+@pytest.mark.seldom
 def test_pct_of_a_single_run_changes_as_often_as_its_depth_allows(programs) -> None:
     """One run has its changes although nothing was measured: a lost update needs one, and one is enough."""
     program, _ = programs.lost_update(2, 1)
@@ -232,6 +234,7 @@ def test_urw_of_single_runs_is_uniform_once_it_has_measured(programs) -> None:
     assert 1 <= late <= 12
 
 
+@pytest.mark.seldom
 def test_urw_is_uniform_over_schedules(programs) -> None:
     """The 26 orders of a task of one step and one of 25 come up about equally often; a walk finds the last never."""
     program, check = programs.uneven()
@@ -323,6 +326,7 @@ def test_urw_is_not_misled_by_a_short_trial() -> None:
 # ---------------------------------------------------------------- POS
 
 
+@pytest.mark.seldom
 def test_pos_draws_partial_orders_not_schedules(programs) -> None:
     """Steps that conflict with nothing do not dilute it: a torn read among ten tasks comes up more than by walking."""
     program, check = programs.reorder(10)

@@ -73,6 +73,7 @@ def test_same_with_and_without_hypothesis() -> None:
     assert without == _in_process(_SCRIPT.format(before="import hypothesis"), "1")
 
 
+@pytest.mark.seldom
 def test_hypothesis_imported_by_the_program_meets_the_real_trio() -> None:
     """When the program imports Hypothesis, Trio's real generator is registered with it afterwards."""
     script = """

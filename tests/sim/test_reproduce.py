@@ -199,6 +199,7 @@ def test_what_cannot_be_written_is_said() -> None:
         _failure(lost).reproduce("asyncio")  # type: ignore[arg-type]
 
 
+@pytest.mark.seldom
 async def test_a_file_that_never_fails_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its runs are counted, and none of them failed."""
     monkeypatch.setattr(_reproduction, "_fails", lambda text, wanted: False)

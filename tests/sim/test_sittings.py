@@ -59,6 +59,7 @@ def test_time_that_is_up_ends_the_search(jobs: int, programs) -> None:
     assert not report.interrupted
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_is_told(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the end at least, with how many there were."""
@@ -124,6 +125,7 @@ def test_checkpoint_is_written_while_the_search_goes_on(
     assert before[0] > 1
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_checkpoint_keeps_what_a_dead_worker_had(tmp_path: Path) -> None:
     """Its part is run in the next sitting."""
@@ -264,6 +266,7 @@ async def program():
 """
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_interrupt_of_the_whole_group_is_the_masters_to_answer(tmp_path: Path) -> None:
     """A terminal sends it to all processes: nobody prints a traceback, and the report comes."""

@@ -170,6 +170,7 @@ def test_what_trio_does_is_explored(program: Callable[[], Awaitable[Any]]) -> No
         assert trio.run(program) in explored
 
 
+@pytest.mark.seldom
 @pytest.mark.slow
 @pytest.mark.parametrize("program", _PROGRAMS)
 def test_what_is_explored_trio_does(program: Callable[[], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,7 @@ def test_threads_hand_over_alike_where_nothing_is_checked() -> None:
     assert "between hand-overs" not in report.claim, report
 
 
+@pytest.mark.seldom
 def test_locks_in_a_circle_are_a_deadlock() -> None:
     """Two threads take two locks in turn: one schedule in which each waits for the other is found, and runs again."""
 

@@ -42,6 +42,7 @@ async def process(world: World, disk: MemoryDisk, crash_at: int | None, resumes:
         return None
 
 
+@pytest.mark.seldom
 def test_file_changes_are_neither_lost_nor_twice() -> None:
     """The tools look at the files, so every call is OK, whenever the process ended."""
     whole_disk = MemoryDisk(FILES)

@@ -333,6 +333,7 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", list(NOTEBOOK_EXERCISES))
 def test_right_answer_at_the_end_of_a_notebook_is_right(name: str) -> None:
     """Every finding is good."""

@@ -45,6 +45,7 @@ def test_first_guess_is_kept_beside_a_later_one() -> None:
     assert "You said 5. It came out as 2. Your first guess was 1." in str(lab.Prediction("How many are lost?", 5, 2))
 
 
+@pytest.mark.seldom
 def test_page_asks_before_it_shows(opened: Any) -> None:  # noqa: F811
     """Without a guess the page has a field; a second guess is shown beside the first."""
     tab = opened(_page(lab.Prediction("Which <b>call</b> is first?", None, "the <i>slow</i> one")))

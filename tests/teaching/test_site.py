@@ -93,6 +93,7 @@ def test_polling_ends_on_a_page_as_in_a_search() -> None:
     assert [end[:2] for end in tree["ends"].values()] == [["1", False]] * 7
 
 
+@pytest.mark.seldom
 def test_difficulty_is_how_often_chance_finds_the_bug(written: GallerySite) -> None:
     """Half of all blind games lose the update; one in 32 finds the needle."""
     index = _document(written.directory / "index.html")

@@ -96,6 +96,7 @@ def test_tools_that_say_what_they_touch_end_alike() -> None:
     check_all(testing.batches(right_shop), max_examples=12)
 
 
+@pytest.mark.seldom
 def test_calls_often_claim_the_same() -> None:
     """More than three of four batches have two calls that name one path; without pools it is 44 to 65 of 100."""
     drawn: list[testing.BatchExample] = []
@@ -200,6 +201,7 @@ def test_laws_and_check_of_the_caller_are_asked() -> None:
             check_all(testing.batches(_files, **options))  # type: ignore[arg-type]
 
 
+@pytest.mark.seldom
 def test_a_late_call_ends_as_the_clock_likes() -> None:
     """Where a call took too long, endings are not compared; a cancel is explored where the caller asks for it."""
 

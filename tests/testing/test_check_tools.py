@@ -170,6 +170,7 @@ def test_lost_update_of_one_tool_is_found_beside_itself() -> None:
     assert check_tool(tools_of(bank)[0], inputs, store=bank, executions=3) == []
 
 
+@pytest.mark.seldom
 def test_calls_suggest_the_claims_that_suffice() -> None:
     """By one field, by two, by a list, of a whole table, and none."""
     bank = Bank()

@@ -46,6 +46,7 @@ def test_hypothesis_shrinks_the_workload_and_the_explorer_the_schedule() -> None
     assert calls[-1] == 2
 
 
+@pytest.mark.seldom
 def test_drawn_containers_are_full_again_in_each_execution() -> None:
     """A test may empty what it is given."""
 
@@ -161,6 +162,7 @@ def test_deadline_counts_the_slowest_execution(seconds: float, fails: bool, monk
         takes()
 
 
+@pytest.mark.seldom
 def test_example_that_failed_is_found_again_from_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """The workload is kept by Hypothesis, the schedule beside it."""
     # Where a seed is given for the whole run, Hypothesis looks into no database.
@@ -202,6 +204,7 @@ def test_skip_inside_an_example_skips() -> None:
         skips()
 
 
+@pytest.mark.seldom
 def test_notes_are_printed_once() -> None:
     """For the execution that is reported, not for those that shrinking took."""
 

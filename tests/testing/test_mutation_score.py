@@ -32,6 +32,7 @@ def few() -> MutationScore:
     return mutation_score(8, [*_EASY, _IDLE], seeds=(0, 1))
 
 
+@pytest.mark.seldom
 def test_sample_of_mutants_is_caught_by_generated_examples(few: MutationScore) -> None:
     """A handful of random examples catches each of these under both seeds."""
     assert [row.name for row in few.rows if row.median is not None] == [mutant.name for mutant in _EASY]

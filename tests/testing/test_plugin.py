@@ -123,6 +123,7 @@ def test_skipping_inside_skips(inner: Inner) -> None:
     ended(inner("import pytest\n@pytest.mark.explore\nasync def test_it(): pytest.skip('no')\n"), 0, "1 skipped")
 
 
+@pytest.mark.seldom
 def test_unmarked_tests_are_left_alone(inner: Inner) -> None:
     """Without a marked test the plugin proper is not even loaded."""
     text = """

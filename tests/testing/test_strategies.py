@@ -50,6 +50,7 @@ def test_simplest_mix_is_one_call_that_does_nothing() -> None:
     assert (mix.lanes, mix.limit, mix.reader, mix.cancel_after) == ("by_claims", 10, "eager", None)
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize(
     ("knobs", "seen"),
     [

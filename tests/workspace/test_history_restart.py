@@ -153,6 +153,7 @@ trio.run(main, *sys.argv[1:4], int(sys.argv[4]))
 """
 
 
+@pytest.mark.seldom
 async def test_several_processes_write_one_history(opened, root, state):
     """At once; nobody loses a version."""
     async with trio.open_nursery() as nursery:

@@ -145,6 +145,7 @@ NAMES = st.sampled_from(["a", "b", "ab", "a b", "!a", "#", "a ", "[", "\\", "b]"
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(tuple)
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @settings(max_examples=600 if FULL else 60)

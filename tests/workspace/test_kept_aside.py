@@ -169,6 +169,7 @@ def test_nothing_shows_what_is_kept(root: Path) -> None:
     assert tree_of(root) == before
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_undone_from_another_process(root: Path) -> None:
     """``toolrt undo`` in a second terminal, while the first process lives."""

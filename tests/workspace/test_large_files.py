@@ -44,6 +44,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.drawn(20)
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(

@@ -194,6 +194,7 @@ def mixes(draw: st.DrawFn, *, faults: bool = False) -> FileMix:
     )
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=mixes(), schedule=schedules(max_size=80))
 def test_laws_hold_for_every_spelling_and_schedule(mix: FileMix, schedule: list[int]) -> None:
@@ -201,6 +202,7 @@ def test_laws_hold_for_every_spelling_and_schedule(mix: FileMix, schedule: list[
     mix.simulated(schedule)
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=mixes(), schedule=schedules(max_size=80), cancel_at=st.integers(0, 40))
 def test_laws_hold_with_a_cancel(mix: FileMix, schedule: list[int], cancel_at: int) -> None:
@@ -216,6 +218,7 @@ def test_laws_hold_with_a_fault(mix: FileMix, schedule: list[int]) -> None:
     mix.simulated(schedule)
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=mixes(faults=True), schedule=schedules(max_size=80), cancel_at=st.integers(0, 40))
 def test_laws_hold_with_a_fault_and_a_cancel(mix: FileMix, schedule: list[int], cancel_at: int) -> None:
@@ -411,6 +414,7 @@ def really(mix: FileMix, base: Path, cancel_at: int | None = None) -> None:
     assert os.listdir(base / "outside") == ["x.txt"]
 
 
+@pytest.mark.seldom
 def test_laws_hold_on_a_real_directory() -> None:
     """A hundred batches (a thousand in the full run) with real threads end as the oracle and keep every law."""
     with tempfile.TemporaryDirectory() as base:
@@ -418,6 +422,7 @@ def test_laws_hold_on_a_real_directory() -> None:
             really(mix, Path(base).resolve() / str(number))
 
 
+@pytest.mark.seldom
 def test_laws_hold_on_a_real_directory_with_a_cancel() -> None:
     """And with a cancel at whatever step the threads have come to."""
     with tempfile.TemporaryDirectory() as base:

@@ -191,6 +191,7 @@ LINES = st.lists(
 PATHS = st.lists(st.sampled_from(["a", "b", "ab", "abb", ".b", "a b", "[b"]), min_size=1, max_size=3)
 
 
+@pytest.mark.seldom
 @settings(max_examples=400)
 @given(lines=LINES, names=PATHS, is_directory=st.booleans())
 @example(lines=["a**//"], names=["a"], is_directory=True)

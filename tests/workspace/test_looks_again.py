@@ -128,6 +128,7 @@ def test_a_patch_whose_place_is_not_clear_is_still_a_conflict(
     assert disk.peek(("b",)) == b"line 1\n"
 
 
+@pytest.mark.seldom
 @settings(max_examples=4 * settings().max_examples)
 @given(st.data())
 def test_a_patch_beside_any_change_of_another_program_lands_on_the_lines_it_was_made_for(data: st.DataObject) -> None:

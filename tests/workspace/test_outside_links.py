@@ -193,6 +193,7 @@ def test_undo_is_refused_where_it_would_split_what_was_one(two: Two) -> None:
     assert {two.text(name) for name in ("tree/a.txt", "tree/b.txt", "outside.txt")} == {"mine\n"}
 
 
+@pytest.mark.seldom
 def test_names_that_are_not_found_count_as_outside(tmp_path: Path) -> None:
     """Beyond ten thousand directories the search ends, and the file is not written in place."""
     (tmp_path / "tree").mkdir()

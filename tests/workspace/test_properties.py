@@ -135,6 +135,7 @@ def test_twin_and_real_answer_alike(sequence, working_dir):
         assert not list(Path(base, "outside").iterdir())
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(path=paths.filter(bool))
 def test_key_is_where_the_system_ends_up(path):

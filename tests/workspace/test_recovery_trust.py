@@ -70,6 +70,7 @@ def bytes_read(work: Callable[[], object]) -> int:
     return count() - before
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("where", ["absolute", "above", "in the midst", "beside"])
 def test_forged_recovery_copy_changes_no_file(root: Path, tmp_path: Path, where: str) -> None:

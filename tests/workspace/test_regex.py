@@ -199,6 +199,7 @@ def test_factor_is_in_every_line_that_matches(pattern, line, ignore_case):
             assert one.factor.lower_literal.encode() in line.encode().lower()
 
 
+@pytest.mark.seldom
 def test_letters_of_ascii_are_told_exactly_in_any_case():
     """But for k, which the sign of Kelvin is in lower case."""
     beyond = "".join(map(chr, range(128, sys.maxunicode + 1)))

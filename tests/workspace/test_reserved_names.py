@@ -137,6 +137,7 @@ def test_batch_and_parallel_edit_refuse_before_anything(tmp_path: Path) -> None:
     assert (tmp_path / "repo" / "b").read_text() == "two\n"
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_command_line_says_what_is_reserved(tmp_path: Path) -> None:
     """``toolrt run`` shows the refusal, and the name is not there afterwards."""

@@ -86,6 +86,7 @@ BATCHES: dict[str, tuple[Content, Sequence[Any], str, bytes]] = {
 }
 
 
+@pytest.mark.seldom
 @pytest.mark.parametrize("name", BATCHES)
 def test_batch_has_one_ending_everywhere(name: str) -> None:
     """That of its calls in the order of their index, under every schedule and on real threads."""

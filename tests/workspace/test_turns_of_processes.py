@@ -161,6 +161,7 @@ def test_processes_with_roots_one_in_the_other_take_turns(start: Start, root: Pa
     assert ends == ["0\n", "0\n"]
 
 
+@pytest.mark.seldom
 def test_names_of_one_file_take_turns(start: Start, root: Path) -> None:
     """Each process changes the file by another of its names."""
     (root / "a").write_text("0")

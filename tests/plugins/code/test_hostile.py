@@ -94,6 +94,7 @@ def test_no_content_is_a_failure(name, content):
     assert plugins.code.skeleton(name, content.decode("utf-8", "replace"), 500)
 
 
+@pytest.mark.seldom
 def test_a_file_of_50_mb_in_one_line_is_not_read(root):
     """Nor parsed for a skeleton; answers say that there is one."""
     with (root / "big.py").open("wb") as file:

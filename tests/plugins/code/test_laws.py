@@ -137,6 +137,7 @@ MIXES = st.builds(
 )
 
 
+@pytest.mark.seldom
 @SETTINGS
 @given(mix=MIXES, schedule=schedules(max_size=60))
 def test_laws_hold_for_edits_and_questions(mix: CodeMix, schedule: list[int]) -> None:

@@ -32,6 +32,7 @@ CONTRACT_CALLS = [
 ]
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.parametrize("make", [ruff, ty])
 def test_double_answers_as_the_real_server(tmp_path: Path, make: Callable[[], LanguageServer]) -> None:

@@ -99,6 +99,7 @@ def test_server_that_dies_again_and_again_decides_nothing() -> None:
     assert not any("not known" in answer for answer in given)
 
 
+@pytest.mark.seldom
 @settings(max_examples=300 if FULL else 15)
 @given(
     mix=st.lists(

@@ -78,6 +78,7 @@ def answer_of(post: Any) -> str:
     return text
 
 
+@pytest.mark.seldom
 def test_edits_of_two_sessions_land_and_every_law_holds_under_every_schedule() -> None:
     """Each session's in its order, beside a host that may leave in the middle of anything."""
 

@@ -143,6 +143,7 @@ def test_idempotent_call_is_answered_by_the_new_server(tmp_path: Path) -> None:
     assert (done.results[0].outcome, done.results[0].content) == (Outcome.OK, "call 2")
 
 
+@pytest.mark.seldom
 @pytest.mark.process
 def test_server_that_crashes_in_a_row_is_given_up(tmp_path: Path) -> None:
     """So many restarts without an answered call, and no more; an answered call counts from the beginning."""

@@ -69,6 +69,7 @@ def test_observed_execution_is_the_same_execution(mix: Mix, schedule: list[int])
     assert with_it.trace == without.trace
 
 
+@pytest.mark.seldom
 @PROPERTY
 @example(mix=Mix([Scripted([Sleep(3.0)], sync=True, thread=True)], cancel_after=1.0, reader="none"), schedule=[])
 @given(mix=MIXES, schedule=schedules())
@@ -79,6 +80,7 @@ def test_what_is_told_is_well_formed(mix: Mix, schedule: list[int]) -> None:
     assert wrong_with(keeper.told) == []
 
 
+@pytest.mark.seldom
 @PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_what_is_told_is_what_the_probe_reports(mix: Mix, schedule: list[int]) -> None:
@@ -105,6 +107,7 @@ def test_spans_are_well_formed(mix: Mix, schedule: list[int]) -> None:
     assert texts[0] == texts[1]
 
 
+@pytest.mark.seldom
 @PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_counts_are_those_of_the_results(mix: Mix, schedule: list[int]) -> None:
@@ -141,6 +144,7 @@ def test_exploration_is_the_same_exploration(name: str) -> None:
     assert (with_it.claim, with_it.outcomes) == (without.claim, without.outcomes)
 
 
+@pytest.mark.drawn(25)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mix", WORKLOADS, ids=lambda mix: f"{len(mix.calls)}-calls")
 def test_fine_print_is_told_well(mix: Mix, seed: int) -> None:
