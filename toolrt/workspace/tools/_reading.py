@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from toolrt._plain import counted
 from toolrt.model import READ, Image
@@ -15,9 +16,9 @@ from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Entry, Kind, Snapshot, Stat
 from toolrt.workspace.names._at_once import first_names
-from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.names._naming import shown_part
-from toolrt.workspace.rules._withholding import withheld_note, withholding
+from toolrt.workspace.rules._withholding import Withholding, withheld_note, withholding
 from toolrt.workspace.text._budget import estimated_tokens, fitted, last_page, page, tokens_of
 from toolrt.workspace.text._encoding import MARK, decoded, named
 from toolrt.workspace.text._text import check_range, line_count, numbered, slice_of
@@ -111,89 +112,53 @@ async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".", dep
     identity = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
     if identity.found is None:
         raise missing(identity)
-    listing = _Listing(workspace, ctx, identity)
-    try:
-        await listing.add(identity.entry)
-    except FileNotFoundError:
-        raise missing(identity) from None
-    except OSError as error:
-        raise from_os_error(identity.path, error) from None
-    for _ in range(depth - 1):
-        await listing.add_level()
-    lines = list(itertools.islice(listing.lines(identity.entry, ""), LISTED_MOST))
-    if listing.count > len(lines):
-        lines.append(f"({listing.count - len(lines)} more names are not shown; use glob)")
-    if listing.withheld:
-        lines.append(f"({withheld_note(listing.withheld)})")
+    rules = withholding(workspace.disk, ctx, identity)
+    listed: dict[Entry, list[tuple[str, Stat]]] = {}
+    #: Why a directory is not listed.
+    unlisted: dict[Entry, str] = {}
+    count = withheld = 0
+    level = [identity.entry]
+    for _ in range(depth):
+        for entry in level:
+            try:
+                # Of each name it is asked whether it is withheld.
+                names, found = await first_names(workspace.disk, entry, LISTED_MOST if rules is None else sys.maxsize)
+            except OSError as error:
+                is_missing = isinstance(error, FileNotFoundError)
+                if not listed:
+                    raise (missing(identity) if is_missing else from_os_error(identity.path, error)) from None
+                if not is_missing:  # else it went meanwhile, by another program
+                    unlisted[entry] = "it cannot be read"
+                continue
+            if listed and count + found > LISTED_MOST:
+                unlisted[entry] = counted(found, "name")
+                continue
+            kept = await in_thread(partial(_sifted, rules, entry, names), blocks=len(names) > LISTED_MOST)
+            withheld += len(names) - len(kept)
+            count += found - (len(names) - len(kept))
+            listed[entry] = kept
+        below = ((entry, one) for entry in level for one in listed.get(entry, ()))
+        level = [(*entry, name) for entry, (name, stat) in below if stat.kind is Kind.DIRECTORY and name != ".git"]
+
+    def lines_of(entry: Entry, indentation: str) -> Iterator[str]:
+        for name, stat in listed[entry]:
+            inside = (*entry, name)
+            note = f" ({unlisted[inside]})" if inside in unlisted else ""
+            yield f"{indentation}{shown_entry(name, stat)}{note}"
+            if inside in listed:
+                yield from lines_of(inside, f"{indentation}  ")
+
+    lines = list(itertools.islice(lines_of(identity.entry, ""), LISTED_MOST))
+    if count > len(lines):
+        lines.append(f"({count - len(lines)} more names are not shown; use glob)")
+    if withheld:
+        lines.append(f"({withheld_note(withheld)})")
     return "\n".join(lines) or f"{identity.path} is empty"
 
 
-class _Listing:
-    """The names in a directory, and in those below it that were listed so far."""
-
-    def __init__(self, workspace: FileAccess, ctx: CallContext, base: Identity) -> None:
-        self._disk = workspace.disk
-        self._rules = withholding(workspace.disk, ctx, base)
-        self._listed: dict[Entry, list[tuple[str, Stat]]] = {}
-        #: Why a directory is not listed.
-        self._unlisted: dict[Entry, str] = {}
-        #: The directories of the last level.
-        self._level: list[Entry] = [base.entry]
-        #: How many names are listed.
-        self.count = 0
-        #: How many names were withheld.
-        self.withheld = 0
-
-    async def add(self, entry: Entry) -> None:
-        """List one directory, unless it is not the first and has more names than there is room for.
-
-        Raises:
-            OSError: it cannot be listed.
-
-        Checkpoint: always.
-        """
-        # Of each name it is asked whether it is withheld.
-        most = LISTED_MOST if self._rules is None else sys.maxsize
-        names, found = await first_names(self._disk, entry, most)
-        if self._listed and self.count + found > LISTED_MOST:
-            self._unlisted[entry] = counted(found, "name")
-            return
-        kept = await in_thread(lambda: self._sifted(entry, names), blocks=len(names) > LISTED_MOST)
-        self.withheld += len(names) - len(kept)
-        self._listed[entry] = kept
-        self.count += found - (len(names) - len(kept))
-
-    def _sifted(self, entry: Entry, names: list[tuple[str, Stat]]) -> list[tuple[str, Stat]]:
-        """Those of the names that may be shown."""
-        rules = self._rules
-        return [one for one in names if rules is None or rules.why((*entry, one[0]), one[1]) is None]
-
-    async def add_level(self) -> None:
-        """List the directories in those of the last level.
-
-        Checkpoint: if there is one.
-        """
-        above, self._level = self._level, []
-        for entry in above:
-            for name, stat in self._listed.get(entry, ()):
-                if stat.kind is Kind.DIRECTORY and name != ".git":
-                    self._level.append((*entry, name))
-        for entry in self._level:
-            try:
-                await self.add(entry)
-            except FileNotFoundError:
-                pass  # it went meanwhile, by another program
-            except OSError:
-                self._unlisted[entry] = "it cannot be read"
-
-    def lines(self, entry: Entry, indentation: str) -> Iterator[str]:
-        """A directory's names as they are shown, and below each directory's what is in it."""
-        for name, stat in self._listed[entry]:
-            inside = (*entry, name)
-            note = f" ({self._unlisted[inside]})" if inside in self._unlisted else ""
-            yield f"{indentation}{shown_entry(name, stat)}{note}"
-            if inside in self._listed:
-                yield from self.lines(inside, f"{indentation}  ")
+def _sifted(rules: Withholding | None, entry: Entry, names: list[tuple[str, Stat]]) -> list[tuple[str, Stat]]:
+    """Those of the names in a directory that may be shown."""
+    return [one for one in names if rules is None or rules.why((*entry, one[0]), one[1]) is None]
 
 
 def shown_entry(name: str, stat: Stat) -> str:

@@ -63,48 +63,48 @@ class _FileTool:
         return not self.reads and not self.alone
 
 
-def _claiming(
-    mode: Mode, wanted: Wanted = Wanted.FILE, subtree: bool = False, names: tuple[str, ...] = ("path",)
-) -> ClaimsOf:
-    """Claims on what each of the parameters `names` means."""
+def _about(
+    function: Callable[..., Any],
+    mode: Mode,
+    wanted: Wanted = Wanted.FILE,
+    subtree: bool = False,
+    names: tuple[str, ...] = ("path",),
+    alone: bool = False,
+    **more: bool,
+) -> _FileTool:
+    """A tool about what each of the parameters `names` means."""
 
     def claims(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
         of_each = [workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree) for name in names]
         return of_each[0] if len(names) == 1 else tuple(dict.fromkeys(itertools.chain(*of_each)))
 
-    return claims
+    looks_at, reads = functools.partial(_looks_at, wanted, names), mode is READ and not alone
+    return _FileTool(function, claims, looks_at, reads=reads, alone=alone, **more)
 
 
-def _named(wanted: Wanted = Wanted.FILE, names: tuple[str, ...] = ("path",)) -> ClaimsOf:
-    """What each of the parameters `names` means."""
-
-    def looks_at(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-        return tuple(claim for name in names for claim in workspace.identify(input[name], state, wanted).looks_at())
-
-    return looks_at
+def _looks_at(
+    wanted: Wanted, names: tuple[str, ...], workspace: FileAccess, input: Mapping[str, Any], state: State
+) -> tuple[Claim, ...]:
+    return tuple(claim for name in names for claim in workspace.identify(input[name], state, wanted).looks_at())
 
 
-_FILE, _DIRECTORY, _ENDS = _named(), _named(Wanted.DIRECTORY), ("source", "target")
+_DIRECTORY, _ENTRY, _ENDS = Wanted.DIRECTORY, Wanted.ENTRY, ("source", "target")
+_WALK = functools.partial(_looks_at, _DIRECTORY, ("path",))
 
 #: All of them, in the order that models are shown them.
 _FILE_TOOLS = (
-    _FileTool(read_file, _claiming(READ), _FILE, reads=True, shares_read_budget=True),
-    _FileTool(write_file, _claiming(WRITE), _FILE),
-    _FileTool(edit_file, _claiming(WRITE), _FILE),
-    _FileTool(multi_edit, _claiming(WRITE), _FILE),
+    _about(read_file, READ, shares_read_budget=True),
+    _about(write_file, WRITE),
+    _about(edit_file, WRITE),
+    _about(multi_edit, WRITE),
     _FileTool(apply_patch, claims_of_patch, names_in_patch),
-    _FileTool(list_dir, _claiming(READ, Wanted.DIRECTORY, subtree=True), _DIRECTORY, reads=True, leaves_out=True),
-    _FileTool(glob, claims_of_walk, _DIRECTORY, reads=True, leaves_out=True),
-    _FileTool(search, claims_of_walk, _DIRECTORY, reads=True, leaves_out=True),
-    _FileTool(make_dir, _claiming(WRITE, Wanted.DIRECTORY), _DIRECTORY),
-    _FileTool(
-        move_path,
-        _claiming(WRITE, Wanted.ENTRY, subtree=True, names=_ENDS),
-        _named(Wanted.ENTRY, names=_ENDS),
-        leaves_out=True,
-    ),
-    _FileTool(delete_path, _claiming(WRITE, Wanted.ENTRY, subtree=True), _named(Wanted.ENTRY), leaves_out=True),
-    _FileTool(change_dir, _claiming(READ, Wanted.DIRECTORY), _DIRECTORY, alone=True),
+    _about(list_dir, READ, _DIRECTORY, subtree=True, leaves_out=True),
+    _FileTool(glob, claims_of_walk, _WALK, reads=True, leaves_out=True),
+    _FileTool(search, claims_of_walk, _WALK, reads=True, leaves_out=True),
+    _about(make_dir, WRITE, _DIRECTORY),
+    _about(move_path, WRITE, _ENTRY, subtree=True, names=_ENDS, leaves_out=True),
+    _about(delete_path, WRITE, _ENTRY, subtree=True, leaves_out=True),
+    _about(change_dir, READ, _DIRECTORY, alone=True),
 )
 
 
