@@ -567,9 +567,7 @@ class Machine(Stateful):
             tickets[0].release()
         elif tickets:
             give_back(tickets, _call_index)
-        self._free(lane, holds)
-        if self.limits is not None and holds is _SLOT:
-            self._give_share(call)
+        self._free(lane, call, holds)
         if lane.stands_at is call:
             self.admission.go_on(lane)
         if lane.ready or self.lent is not None or lane.slots is not None:
@@ -591,9 +589,7 @@ class Machine(Stateful):
             call.state = _END[call.state]
             tickets += call.tickets
             call.tickets = ()
-            self._free(lane, holds)
-            if self.limits is not None and holds is _SLOT:  # it was about to take its first step
-                self._give_share(call)
+            self._free(lane, call, holds)  # one that was about to take its first step has a slot
         give_back(tickets, _call_index)
         if self.limits is not None:
             self.dispatch(lane)  # it may wait for a limit no more
@@ -609,22 +605,21 @@ class Machine(Stateful):
         if lane.is_over:
             self.verbs.wake()
 
-    def _free(self, lane: LaneRecord, holds: Holds) -> None:
-        if holds is _SLOT:
-            if probe.implied is not None:
-                _footprints.looks_at_slots(self.batch_id, lane, self.limit)
-            lane.running -= 1
-            if self.lent is not None:
-                self.lent.give()
+    def _free(self, lane: LaneRecord, call: CallRecord, holds: Holds) -> None:
+        """The call of `lane` has ended: it gives back what it `holds` beside its tickets."""
         lane.unfinished -= 1
-
-    def _give_share(self, call: CallRecord) -> None:
-        """The call has ended: batches that wait for the limits that it shares take turns, then goes this one."""
-        limits = cast(Limits, self.limits)
+        if holds is not _SLOT:
+            return
         if probe.implied is not None:
-            _footprints.shares(limits.bounded_by(call.name))
-        limits.give(call.name)
-        limits.hand_out()
+            _footprints.looks_at_slots(self.batch_id, lane, self.limit)
+        lane.running -= 1
+        if self.lent is not None:
+            self.lent.give()
+        if self.limits is not None:
+            if probe.implied is not None:
+                _footprints.shares(self.limits.bounded_by(call.name))
+            self.limits.give(call.name)
+            self.limits.hand_out()  # batches that wait for these limits take turns, then goes this one
 
     def _hand_out(self, lane: LaneRecord) -> None:
         if self.lent is not None:
