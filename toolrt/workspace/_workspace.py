@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Final
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, Services, State, Tool
@@ -73,63 +74,39 @@ class Workspace:
         tokens: TokenCount = estimated_tokens,
         keep_hard_links: bool = False,
     ) -> None:
-        self._disk = _disk_at("Workspace", root)
+        disk = _disk_at("Workspace", root)
         if mounts is not None:
             if not isinstance(mounts, Mapping):
                 raise DefinitionRefused("Workspace(mounts)", "directories by name", mounts)
             others = {name: _disk_at(f"mount {name!r}", where) for name, where in mounts.items()}
             if others:
-                self._disk = MountedDisk(self._disk, others)
+                disk = MountedDisk(disk, others)
         for name, function in (("skeleton", skeleton), ("tokens", tokens)):
             if not callable(function):
                 raise DefinitionRefused(f"Workspace({name})", "a function", function)
         #: What shortens a file that is over its share, and what counts tokens.
         self.skeleton = skeleton
         self.tokens = tokens
-        self._claim_table = ClaimTable()
-        self._limits = limits = Limits() if limits is None else limits
-        store, self._left_alone = opened_store(self._disk, state_dir, limits.versions, limits.history_bytes)
-        self._files = Files(self._disk, store, limits, keep_hard_links)
-        self._history = History(self._disk, self._claim_table, self._files, store)
-
-    @property
-    def disk(self) -> Disk:
-        """Where the files are."""
-        return self._disk
-
-    @property
-    def claim_table(self) -> ClaimTable:
-        """The order of all calls that touch these files."""
-        return self._claim_table
-
-    @property
-    def limits(self) -> Limits:
-        """How much it remembers."""
-        return self._limits
-
-    @property
-    def history(self) -> History:
-        """The versions of its files: to see, to restore, to undo."""
-        return self._history
-
-    @property
-    def left_alone(self) -> tuple[str, ...]:
-        """Names like toolrt's own (`is_own`) that the start met and that this user's toolrt did not make.
-
-        A repository brought them along, or a program left them that had another private state directory.  They are
-        neither read nor deleted, and tools do not show them; a person may delete them.
-        """
-        return self._left_alone
-
-    @property
-    def files(self) -> Files:
-        """What every file tool goes through; use it in a tool of your own too."""
-        return self._files
+        #: Where the files are.
+        self.disk: Final[Disk] = disk
+        #: The order of all calls that touch these files.
+        self.claim_table: Final[ClaimTable] = ClaimTable()
+        #: How much it remembers.
+        self.limits: Final[Limits] = Limits() if limits is None else limits
+        store, left_alone = opened_store(disk, state_dir, self.limits.versions, self.limits.history_bytes)
+        #: Names like toolrt's own (`is_own`) that the start met and that this user's toolrt did not make.  A repository
+        #: brought them along, or a program left them that had another private state directory.  They are neither read
+        #: nor deleted, and tools do not show them; a person may delete them.
+        self.left_alone: Final[tuple[str, ...]] = left_alone
+        #: What every file tool goes through; use it in a tool of your own too.
+        self.files: Final[Files] = Files(disk, store, self.limits, keep_hard_links)
+        #: The versions of its files: to see, to restore, to undo.
+        self.history: Final[History] = History(disk, self.claim_table, self.files, store)
 
     @cached_property
     def services(self) -> Services:
         """What its tools are given by the runtime: these files and their history."""
-        return Services(files=self._files, history=self._history)
+        return Services(files=self.files, history=self.history)
 
     def tools(self) -> list[Tool]:
         """The tools of this workspace, from ``read_file`` to ``change_dir``; always the same objects."""
@@ -151,7 +128,7 @@ class Workspace:
 
         Checkpoint: never.
         """
-        return identify(self._disk, path, None if state is None else state.working_dir, wanted)
+        return identify(self.disk, path, None if state is None else state.working_dir, wanted)
 
     def claims(
         self, path: str, state: State, mode: Mode, *, wanted: Wanted = Wanted.FILE, subtree: bool = False
@@ -205,8 +182,8 @@ class Workspace:
 
         Checkpoint: never.
         """
-        homes = () if self._disk.home is None else (self._disk.home,)
-        return describe_error(self._disk.root, error, homes, self._disk.mounts)
+        homes = () if self.disk.home is None else (self.disk.home,)
+        return describe_error(self.disk.root, error, homes, self.disk.mounts)
 
     def snapshot(self) -> dict[str, bytes | str]:
         """Everything in the workspace, by path relative to its root, to compare with another time or another disk.
@@ -225,23 +202,23 @@ class Workspace:
         return content
 
     def _add_to(self, content: dict[str, bytes | str], entry: Entry) -> None:
-        for name in self._disk.listdir(path_on(self._disk, entry)):
+        for name in self.disk.listdir(path_on(self.disk, entry)):
             if is_box(name):
                 continue
             below = (*entry, name)
-            path, shown = path_on(self._disk, below), "/".join(below)
-            kind = self._disk.lstat(path).kind
+            path, shown = path_on(self.disk, below), "/".join(below)
+            kind = self.disk.lstat(path).kind
             if kind is Kind.DIRECTORY:
                 before = len(content)
                 self._add_to(content, below)
                 if len(content) == before:
                     content[f"{shown}/"] = ""
             elif kind is Kind.FILE:
-                found = self._disk.peek(below)
+                found = self.disk.peek(below)
                 large = len(found) > SNAPSHOT_LIMIT
                 content[shown] = f"sha256:{hashlib.sha256(found).hexdigest()}" if large else found
             elif kind is Kind.SYMLINK:
-                content[shown] = f"-> {self._disk.readlink(path)}"
+                content[shown] = f"-> {self.disk.readlink(path)}"
             else:
                 content[shown] = kind.value
 

@@ -18,7 +18,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Disk
-from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.text._budget import Skeleton, TokenCount
 
 
@@ -66,7 +66,7 @@ def looked_up(
     Raises:
         FileProblem: it means something else by now.
     """
-    identity = workspace.identify(path, ctx.state, wanted)
+    identity = identify(workspace.disk, path, ctx.state.working_dir, wanted)
     claims = identity.claims(mode, subtree)
     if claims != ctx.claims and not all(covers(ctx.claims, claim) for claim in claims):
         raise FileProblem(

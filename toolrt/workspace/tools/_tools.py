@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -22,7 +21,7 @@ from toolrt.errors import MissingExtra
 from toolrt.model import READ, WRITE, Claim, Mode, State, Tool
 from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.finding._finding import claims_of_walk, glob, search
-from toolrt.workspace.names._identity import Wanted
+from toolrt.workspace.names._identity import Wanted, identify
 from toolrt.workspace.text._text import Edit
 from toolrt.workspace.tools._arranging import change_dir, delete_path, make_dir, move_path
 from toolrt.workspace.tools._editing import edit_file, multi_edit, write_file
@@ -75,8 +74,11 @@ def _about(
     """A tool about what each of the parameters `names` means."""
 
     def claims(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-        of_each = [workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree) for name in names]
-        return of_each[0] if len(names) == 1 else tuple(dict.fromkeys(itertools.chain(*of_each)))
+        claimed: dict[Claim, None] = {}
+        for name in names:
+            meant = identify(workspace.disk, input[name], state.working_dir, wanted)
+            claimed.update(dict.fromkeys(meant.claims(mode, subtree)))
+        return tuple(claimed)
 
     looks_at, reads = functools.partial(_looks_at, wanted, names), mode is READ and not alone
     return _FileTool(function, claims, looks_at, reads=reads, alone=alone, **more)
@@ -85,7 +87,10 @@ def _about(
 def _looks_at(
     wanted: Wanted, names: tuple[str, ...], workspace: FileAccess, input: Mapping[str, Any], state: State
 ) -> tuple[Claim, ...]:
-    return tuple(claim for name in names for claim in workspace.identify(input[name], state, wanted).looks_at())
+    looked_at: list[Claim] = []
+    for name in names:
+        looked_at += identify(workspace.disk, input[name], state.working_dir, wanted).looks_at()
+    return tuple(looked_at)
 
 
 _DIRECTORY, _ENTRY, _ENDS = Wanted.DIRECTORY, Wanted.ENTRY, ("source", "target")
