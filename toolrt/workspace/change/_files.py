@@ -14,9 +14,9 @@ that is to change and ``file.mutation_ended`` after the last, whatever happened 
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
 
-Parts.  `Files` is a `CachedReader`, which reads.  `Revising` is one change of one file, in four steps: read, check,
-write, record.  A `ChangeSet` is several changes that happen together.  `PendingDirectories` has the directories that it
-is making, `Removal` what a removal takes away.
+Parts.  `Files` is a `CachedReader`, which reads.  `Files.revise` is one change of one file in four steps, *read, check,
+write, record*; `Revising` is what is known of it.  A `ChangeSet` is several changes that happen together.
+`PendingDirectories` has the directories that it is making, `Removal` what a removal takes away.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._keeping import make_room
 from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import (
@@ -76,17 +77,8 @@ _LARGE = 256 * 1024
 
 @attrs.define(eq=False)
 class Revising:
-    """One change of one file, in four steps: *read, check, write, record*.
+    """What is to become of one file, and what is known of it so far."""
 
-    Alone, the first three are one operation of the disk, so nothing comes between them: it reads the file, lets
-    `begun` check it, and writes what that gives.  Of several files each is read and checked before a `ChangeSet`
-    writes and records them all.
-
-    `check` and `begun` may run in a worker thread: they report nothing to the probe and touch only this call's data.
-    """
-
-    _disk: Disk
-    _store: ChangeStore
     _ctx: CallContext
     identity: Identity
     #: What is made of the content found; and of one that another program has changed, None: that is refused.
@@ -95,8 +87,7 @@ class Revising:
     #: The digests that the file may have; None: any.
     _expected: tuple[bytes | None, ...] | None
     #: Whether a file with several names is written in place.
-    _in_place: InPlace
-    _token: object = attrs.field(default=None, init=False)
+    in_place: InPlace
     #: The content found, and the content that is to be.
     before: bytes | None = attrs.field(default=None, init=False)
     after: bytes | None = attrs.field(default=None, init=False)
@@ -104,26 +95,19 @@ class Revising:
     digests: tuple[bytes | None, bytes | None] = attrs.field(default=(None, None), init=False)
     #: Whether another program had changed the file, and `again` made something of that.
     joined: bool = attrs.field(default=False, init=False)
+    #: Whether the name shares a file with others, and is to have one of its own.
+    parted: bool = attrs.field(default=False, init=False)
     #: The row for history; None: nothing is to change.
     row: ChangeRow | None = attrs.field(default=None, init=False)
 
-    @property
-    def removes(self) -> bool:
-        """Whether the file is to go, which is another operation."""
-        return self.row is not None and self.after is None
-
-    async def read(self) -> Snapshot | None:
-        """The file that stands there."""
-        try:
-            return await self._disk.read(self.identity.entry, SIZE_LIMIT)
-        except FileNotFoundError:
-            return None
-
-    def check(self, there: Snapshot | None, mode: int | None = None) -> None:
+    def check(self, there: Snapshot | None, now_ns: int, mode: int | None = None) -> None:
         """What was found may be changed, and what is to be is known.
+
+        It may run in a worker thread: it reports nothing to the probe and touches only this call's data.
 
         Args:
             there: the file that was found; None: nothing was.
+            now_ns: what the disk's clock says.
             mode: the permission bits that it is to have; None: those that it has, or what a new file gets.
 
         Raises:
@@ -151,49 +135,33 @@ class Revising:
                 path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
             )
         self.digests = digest, None if after is None else digest_of(after)
-        number, in_place, links, becomes = None, None, 1, mode
+        was = becomes = None
         if there is not None:
             number, links = number_of(there.stat), there.stat.links
-            becomes = there.stat.mode if mode is None else mode
-            in_place = number if links > 1 and self._in_place(there.stat) else None
-        self.row = row_of(
-            self._ctx,
-            self.identity.key or (),
-            self.identity.entry,
-            None if there is None else EntryState(_FILE, digest, there.stat.mode, number, links),
-            None if after is None else EntryState(_FILE, self.digests[1], becomes, in_place, links),
-            self._disk.now_ns(),
-        )
+            was = EntryState(_FILE, digest, there.stat.mode, number, links)
+            stays = links > 1 and self.in_place(there.stat)
+            self.parted = links > 1 and not stays and after is not None
+            if after is not None:
+                mode = there.stat.mode if mode is None else mode
+                becomes = EntryState(_FILE, self.digests[1], mode, number if stays else None, links)
+        elif after is not None:
+            becomes = EntryState(_FILE, self.digests[1], mode)
+        self.row = row_of(self._ctx, self.identity.key or (), self.identity.entry, was, becomes, now_ns)
 
     def contents(self) -> dict[bytes, bytes]:
         """Both contents, by digest."""
         both = zip(self.digests, (self.before, self.after), strict=True)
         return {digest: content for digest, content in both if digest is not None and content is not None}
 
-    def begun(self, there: Snapshot | None) -> bytes | None:
-        """What the disk is to write, once history knows of it; None: nothing."""
-        self.check(there)
-        if self.row is None or self.removes:
-            return None
-        intended(self._ctx, [self.row])
-        self._token = self._store.begin([self.row], self.contents())
-        return self.after
+    def record(self, told: MutationResult, seen: Freshness, *, landed: bool) -> None:
+        """The events know how it ended; and if it `landed`, so does the memory of what was last seen."""
+        told.digest, told.landed = self.digests[landed], landed
+        if landed:
+            seen.saw(self.identity.key or (), self.identity.found, self.digests[1], own=True)
 
-    async def write(self) -> None:
-        """The file was read and checked, and it has its new content, unless it is to go; history expects its end.
-
-        Raises:
-            FileProblem, OSError: the file is as it was.
-            Unsynced: the change stands.
-        """
-        await self._disk.revise(self.identity.entry, SIZE_LIMIT, self.begun, self._in_place)
-
-    def record(self, told: MutationResult, *, landed: bool) -> None:
-        """History knows whether it happened, and so do the events."""
-        told.digest, told.landed = self.digests[1] if landed else self.digests[0], landed
-        if self._token is not None:
-            self._store.end(self._token, landed)
-            self._token = None
+    def revised(self) -> Revised:
+        """What it made of the file."""
+        return Revised(self.before, self.after, self.parted, self.joined)
 
 
 class Files(CachedReader):
@@ -233,29 +201,37 @@ class Files(CachedReader):
             if self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change, again)]))[0]
         work = await self._revising(ctx, identity, change, again)
-        identity = work.identity
-        with Mutation(ctx, [identity], identity.path) as (told,):
-            try:
-                await work.write()
-            except Unsynced:
-                self._record(ctx, work, told)
-                raise
-            except BaseException:
-                work.record(told, landed=False)
-                self._drop_below(identity.key or ())
-                raise
-            if work.removes and work.row is not None:
-                told.digest = work.digests[0]
-                await self._carry_out(ctx, [self._as_on_disk(work.row)], work.contents())
-            self._record(ctx, work, told)
-        return _revised(work)
+        token: object = None
 
-    def _record(self, ctx: CallContext, work: Revising, told: MutationResult) -> None:
-        """A change stands: history, the events, and what was last seen of the file agree."""
-        work.record(told, landed=True)
-        self._seen.saw(work.identity.key or (), work.identity.found, work.digests[1], own=True)
-        if work.row is not None and not work.removes:
-            self._changed(ctx, work.row)
+        def begin(there: Snapshot | None) -> bytes | None:
+            nonlocal token
+            work.check(there, self._disk.now_ns())
+            if work.row is not None and work.after is not None:
+                intended(ctx, [work.row])
+                token = self._store.begin([work.row], work.contents())
+            return None if token is None else work.after
+
+        # Read, check and write are one operation of the disk, so that nothing comes between them.
+        with Mutation(ctx, [work.identity], work.identity.path) as (told,):
+            landed = False
+            try:
+                await self._disk.revise(work.identity.entry, SIZE_LIMIT, begin, work.in_place)
+                landed = work.row is None or token is not None
+            except Unsynced:
+                landed = True
+                raise
+            finally:
+                if token is not None:
+                    self._store.end(token, landed)
+                work.record(told, self._seen, landed=landed)
+                if not landed:
+                    self._drop_below(work.identity.key or ())
+                elif work.row is not None:
+                    self._changed(ctx, work.row)
+            if work.row is not None and not landed:  # the file is to go, which is another operation of the disk
+                await self._carry_out(ctx, [self._as_on_disk(work.row)], work.contents())
+                work.record(told, self._seen, landed=True)
+        return work.revised()
 
     async def revise_all(
         self, ctx: CallContext, revisions: Sequence[PlannedChange], modes: Mapping[Entry, int] | None = None
@@ -282,15 +258,16 @@ class Files(CachedReader):
         contents: dict[bytes, bytes] = {}
         with self._doubted(identities), Mutation(ctx, identities, shown) as told:
             for work, one in zip(works, told, strict=True):
-                with os_errors(work.identity.path):
-                    there = await work.read()
+                there: Snapshot | None = None
+                with os_errors(work.identity.path), contextlib.suppress(FileNotFoundError):
+                    there = await self._disk.read(work.identity.entry, SIZE_LIMIT)
                 mode = None if modes is None else modes.get(work.identity.entry)
                 size = 0 if there is None else len(there.content)
-                await aside(self._disk, size, partial(work.check, there, mode), large=_LARGE)
+                await aside(self._disk, size, partial(work.check, there, self._disk.now_ns(), mode), large=_LARGE)
                 one.digest = work.digests[0]
                 if work.row is not None:
                     contents.update(work.contents())
-                    rows.append(self._as_on_disk(work.row) if work.removes else work.row)
+                    rows.append(self._as_on_disk(work.row) if work.after is None else work.row)
             created = [work.identity for work in works if work.row is not None and work.before is None]
             await self._pending.settled(*(identity.key or () for identity in created))
             directories: dict[Entry, ChangeRow] = {}
@@ -300,9 +277,8 @@ class Files(CachedReader):
             with self._pending.of([*directories]):
                 await self._carry_out(ctx, [*directories.values(), *rows], contents)
             for work, one in zip(works, told, strict=True):
-                work.record(one, landed=True)
-                self._seen.saw(work.identity.key or (), work.identity.found, work.digests[1], own=True)
-        return [_revised(work) for work in works]
+                work.record(one, self._seen, landed=True)
+        return [work.revised() for work in works]
 
     async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
         """A directory stands at that `identity`, and at each part of the way; says whether one was made.
@@ -528,7 +504,7 @@ class Files(CachedReader):
                 return True
             return stays is not None and (number_of(stat), stat.links) == (number_of(stays), stays.links)
 
-        return Revising(self._disk, self._store, ctx, identity, change, again, expected, in_place)
+        return Revising(ctx, identity, change, again, expected, in_place)
 
     def _as_on_disk(self, row: ChangeRow) -> ChangeRow:
         """The change with its file's name as it is to come back."""
@@ -548,10 +524,6 @@ class Files(CachedReader):
         note_change(ctx, row)
         if row.target_key is not None:
             self._seen.moved(row.key, row.target_key)
-
-
-def _revised(work: Revising) -> Revised:
-    return Revised(work.before, work.after, work.row is not None and work.row.parted, work.joined)
 
 
 def _among(directory: Entry, made: Sequence[Entry], brought: Sequence[Entry]) -> bool:

@@ -84,20 +84,19 @@ def note_change(ctx: CallContext, row: ChangeRow) -> None:
     if note is None:
         return
     standing = row.after or row.before
-    change = _MODIFIED
     directory = standing is not None and standing.kind is _DIRECTORY
-    if row.keeps or row.gives_back:
+    entry, target, change = row.entry, None, _MODIFIED
+    if row.target is None:
+        if row.before is None:
+            change = FileChange.CREATED
+        elif row.after is None:
+            change = FileChange.DELETED
+    elif row.keeps or row.gives_back:
         ((_, entry),) = row.ends
-        note(FileChanged, shown_at(entry), FileChange.DELETED if row.keeps else FileChange.CREATED, None, directory)
-        return
-    if row.target is not None:
-        change = FileChange.MOVED
-    elif row.before is None:
-        change = FileChange.CREATED
-    elif row.after is None:
-        change = FileChange.DELETED
-    target = None if row.target is None else shown_at(row.target)
-    note(FileChanged, row.path, change, target, directory)
+        change = FileChange.DELETED if row.keeps else FileChange.CREATED
+    else:
+        change, target = FileChange.MOVED, shown_at(row.target)
+    note(FileChanged, shown_at(entry), change, target, directory)
 
 
 def intended(ctx: object, rows: Sequence[ChangeRow]) -> None:

@@ -84,7 +84,7 @@ async def edit_file(
         workspace,
         ctx,
         identity,
-        named(shown, encoding),
+        encoding,
         [edit],
         lambda text, exactly: [edited(shown, text, old, new, all, exactly, line)],
     )
@@ -108,7 +108,7 @@ async def multi_edit(
         workspace,
         ctx,
         identity,
-        named(identity.path, encoding),
+        encoding,
         wanted,
         lambda text, exactly: edited_in_turn(identity.path, text, wanted, exactly)[1],
     )
@@ -140,18 +140,20 @@ async def _edited(
     Where another program has changed the file, each old text has to stand exactly, and at one place.
     """
     path = identity.path
+    chosen = named(path, encoding)
+    one_place_each = True
     for edit in edits:
         encoded(path, edit.new, "new")
+        one_place_each = one_place_each and not edit.all
     made: list[EditResult] = []
 
     def change(before: bytes | None, exactly: bool = False) -> bytes:
         if before is None:
             raise missing(identity)
-        used = encoding or encoding_of(before)
+        used = chosen or encoding_of(before)
         made[:] = make(decoded(path, before, used), exactly)
         return encoded(path, made[-1].text, "the result", used)
 
-    one_place_each = not any(edit.all for edit in edits)
     again = functools.partial(change, exactly=True) if one_place_each else None
     revised = await workspace.files.revise(ctx, identity, change, again)
     return made, noted_others([(identity, revised)])
