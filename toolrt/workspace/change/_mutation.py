@@ -177,7 +177,7 @@ class ChangeSet:
         done: list[tuple[ChangeRow, object]] = []
         rows = self.rows
         if len(rows) > 1:
-            group = store.new_group()
+            group = f"{rows[0].batch_id} {rows[0].call_index}"
             rows = [attrs.evolve(row, group=group) for row in rows]
         try:
             for some in self._at_once(rows):

@@ -56,7 +56,8 @@ class ChangeRow:
     #: Of a move: where it went, folded and as it is spelled.
     target_key: Entry | None = None
     target: Entry | None = None
-    #: The group it belongs to, that is undone as a whole if it does not become complete; None: it stands alone.
+    #: The group it belongs to, that is undone as a whole if it does not become complete: the call that makes it.  None:
+    #: it stands alone.
     group: str | None = None
     #: When, in nanoseconds of the disk's clock.
     time_ns: int = 0
@@ -180,9 +181,6 @@ class ChangeStore(Protocol):
     @property
     def problem(self) -> str | None:
         """Why it does not outlive the process although it should; None: it does, or is not meant to."""
-
-    def new_group(self) -> str:
-        """A new name for a group of rows that all happen or none."""
 
     def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> object:
         """Write down what is about to happen; gives what `end` wants, never None.

@@ -27,7 +27,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from toolrt.workspace._problem import FileProblem
@@ -36,7 +36,7 @@ from toolrt.workspace.change._version import ChangeRow, contents_of
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._index import Place, SegmentIndex
-from toolrt.workspace.journal._log import SEGMENTS, Log
+from toolrt.workspace.journal._log import SEGMENTS, Log, reason_of
 from toolrt.workspace.journal._memory_store import MemoryStore, in_call_order
 from toolrt.workspace.journal._segment import Segment, path_of, segments_in
 
@@ -80,23 +80,21 @@ class HistoryStore:
         self._most_rows = versions
         self._most_bytes = size
         self._lasts = lasts or (lambda key: True)
-        self._lock = threading.Lock()
-        itself = weakref.ref(self)
-        self._log = Log(self._directory, versions, size, sync, lambda number: _shrunk(itself(), number))
+        self._log = Log(self._directory, versions, size, sync)
         self._index = SegmentIndex(self._directory)
-        #: The groups that began on the disk and have not ended: by their rows' serial numbers.
-        self._groups: dict[int, str] = {}
-        self._group_count = 0
-        #: None: nothing is kept there yet.  Its lock is never held for long, so Trio's thread may wait for it.
-        self._memory = None if lasts is None else MemoryStore(versions, size)
+        #: What is kept in memory.  Its lock is never held for long, so Trio's thread may wait for it.
+        self._memory = MemoryStore(versions, size)
         self._memory_lock = threading.Lock()
-        #: Why all later changes are kept in memory; None: they are not.
-        self.problem: str | None = None
         self._finalizer = weakref.finalize(self, self._log.close)
         if directory is None:
-            self._fall_back("the user's state directory is inside the workspace; name another one")
+            self._log.go_blind("the user's state directory is inside the workspace; name another one")
         elif not _can_be_written(directory):
-            self._fall_back("the state directory cannot be written")
+            self._log.go_blind("the state directory cannot be written")
+
+    @property
+    def problem(self) -> str | None:
+        """Why all later changes are kept in memory; None: they are not."""
+        return self._log.problem
 
     # What the start finds
 
@@ -148,7 +146,7 @@ class HistoryStore:
                 if segment.number not in blind:
                     segment.settle()
         except _FAILURES as error:
-            self._fall_back(_reason(error))
+            self._log.go_blind(reason_of(error))
         finally:
             for segment in gone.values():
                 segment.close()
@@ -163,56 +161,41 @@ class HistoryStore:
 
     # Writing
 
-    def new_group(self) -> str:
-        """See `ChangeStore.new_group`; another name in every session."""
-        with self._turn():
-            self._group_count += 1
-            return f"{self._log.session or 'first'}-{self._group_count}"
-
     def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> _Token:
         """See `ChangeStore.begin`.
 
         Raises:
             FileProblem: the rows belong to a group that began on the disk, and the disk takes no more.
         """
-        with self._turn():
-            if self._log.foreign:
-                self._log.forget()
-                self._groups.clear()
+        with self._log.turn():
             lasting = [row for row in rows if self._lasts(row.key)]
             serial = self._begin_lasting(lasting, contents_of(lasting, contents)) if lasting else None
             passing = [row for row in rows if serial is None or not self._lasts(row.key)]
-            if not passing:
-                return serial, None
-            assert self._memory is not None
-            return serial, self._memory.begin(passing, contents_of(passing, contents))
+            token = self._memory.begin(passing, contents_of(passing, contents)) if passing else None
+            return serial, token
 
     def _begin_lasting(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int | None:
         """The number of the change in the log; None: it is to be kept in memory."""
-        group = rows[0].group
-        if self.problem is None:
+        segments = len(self._log.segments)
+        serial = self._log.begin(rows, contents)
+        if serial is None:
+            if self._log.has_begun(rows[0].group):
+                raise self._cut_short()
+        elif len(self._log.segments) > segments:
             try:
-                serial = self._log.begin(rows, contents)
+                self._shrink(self._log.batches[rows[0].batch_id].segment)
             except _FAILURES as error:
-                self._fall_back(_reason(error))
-            else:
-                if group is not None:
-                    self._groups[serial] = group
-                return serial
-        self._say()
-        if group is not None and group in list(self._groups.values()):
-            raise self._cut_short()
-        return None
+                self._log.go_blind(reason_of(error))
+        return serial
 
     def end(self, token: _Token, landed: bool) -> None:
         """See `ChangeStore.end`."""
         serial, passing = token
         if serial is not None:
-            self._groups.pop(serial, None)
             self._log.end(serial, landed)
-            self._say_ended()
         if passing is not None:
-            self._kept(lambda memory: memory.end(passing, landed), None)
+            with self._memory_lock:
+                self._memory.end(passing, landed)
 
     def settle(self, tokens: Sequence[_Token]) -> None:
         """See `ChangeStore.settle`.
@@ -220,45 +203,11 @@ class HistoryStore:
         Raises:
             FileProblem: it cannot be recorded; nothing ended.
         """
-        serials = [serial for serial, _ in tokens if serial is not None]
-        with self._turn():
-            if serials:
-                try:
-                    self._log.say(serials)
-                except _FAILURES as error:
-                    self._fall_back(_reason(error))
-                    raise self._cut_short() from None
-        for serial in serials:
-            self._groups.pop(serial, None)
-        self._kept(lambda memory: memory.settle([passing for _, passing in tokens if passing is not None]), None)
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One thread at a time; afterwards it records the changes that other threads ended meanwhile."""
-        try:
-            with self._lock:
-                yield
-        finally:
-            self._say_ended()
-
-    def _say_ended(self) -> None:
-        """Record how changes ended if none is under way.
-
-        It never waits: the thread that has the lock comes by here when it gives the lock back.  The record is not
-        synced, so a loss of power may lose it; then the next start decides as it does after a crash.
-        """
-        while self._log.all_ended and self._lock.acquire(blocking=False):
-            try:
-                self._say(sync=False)
-            finally:
-                self._lock.release()
-
-    def _say(self, sync: bool | None = None) -> None:
-        """Record what has ended, if anything has."""
-        try:
-            self._log.say(sync=sync)
-        except _FAILURES as error:
-            self._fall_back(_reason(error))
+        with self._log.turn():
+            if not self._log.settle([serial for serial, _ in tokens if serial is not None]):
+                raise self._cut_short()
+        with self._memory_lock:
+            self._memory.settle([passing for _, passing in tokens if passing is not None])
 
     def _cut_short(self) -> FileProblem:
         return FileProblem(
@@ -304,7 +253,7 @@ class HistoryStore:
             return index.has_batch(session, batch_id), index.rows_of_batch(session, batch_id)
 
         nothing: tuple[bool | None, list[ChangeRow]] = (None, [])
-        with self._turn():
+        with self._log.turn():
             own, older = self._asked(found, nothing)
             if own is None and batch_id in self._log.batches:
                 raise FileProblem(
@@ -313,66 +262,74 @@ class HistoryStore:
                     f"a part: what was written down of it cannot be read any more ({self.problem})",
                     "Nothing was changed.",
                 )
-            newer = self._kept(lambda memory: memory.rows_of_batch(batch_id), nothing[1])
+            with self._memory_lock:
+                newer = self._memory.rows_of_batch(batch_id)
         # Without rows of its own among them, the older ones are an earlier session's.
         return in_call_order([*(older if own or not newer else []), *newer])
 
     def batches(self) -> list[str]:
         """See `ChangeStore.batches`."""
         nothing: list[str] = []
-        with self._turn():
+        with self._log.turn():
             older = self._asked(lambda index: index.batches(self._log.session), nothing)
-            newer = self._kept(lambda memory: memory.batches(), nothing)
+            with self._memory_lock:
+                newer = self._memory.batches()
         return [*(one for one in older if one not in newer), *newer]
 
     def is_whole(self, batch_id: str) -> bool:
         """See `ChangeStore.is_whole`."""
-        with self._turn():
+        with self._log.turn():
             written = self._asked(lambda index: index.is_whole(self._log.session, batch_id), True)
-            return written and self._kept(lambda memory: memory.is_whole(batch_id), True)
+            with self._memory_lock:
+                return written and self._memory.is_whole(batch_id)
 
     def used_by(self, batch_id: str) -> tuple[int, int]:
         """See `ChangeStore.used_by`."""
         used = self._log.batches.get(batch_id)
         rows, size = (0, 0) if used is None else (used.rows, used.size)
-        more_rows, more_size = self._kept(lambda memory: memory.used_by(batch_id), (0, 0))
+        with self._memory_lock:
+            more_rows, more_size = self._memory.used_by(batch_id)
         return rows + more_rows, size + more_size
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
         """See `ChangeStore.rows_of_file`."""
         nothing: tuple[int, list[ChangeRow]] = (0, [])
         dropped, older = nothing
-        with self._turn():
+        with self._log.turn():
             if self._lasts(key):
                 dropped, older = self._asked(lambda index: index.rows_of_file(self._log.session, key), nothing)
-            forgotten, newer = self._kept(lambda memory: memory.rows_of_file(key), nothing)
+            with self._memory_lock:
+                forgotten, newer = self._memory.rows_of_file(key)
         if forgotten:  # the oldest of those in memory, so all that came before them
             return dropped + len(older) + forgotten, newer
         return dropped, [*older, *newer]
 
     def content(self, digest: bytes) -> bytes | None:
         """See `ChangeStore.content`."""
-        with self._turn():
-            newer = self._kept(lambda memory: memory.content(digest), None)
+        with self._log.turn():
+            with self._memory_lock:
+                newer = self._memory.content(digest)
             return self._asked(lambda index: self._content(index, digest), None) if newer is None else newer
 
     def kept(self) -> list[ChangeRow]:
         """See `ChangeStore.kept`."""
         nothing: list[ChangeRow] = []
-        with self._turn():
+        with self._log.turn():
             older = self._asked(lambda index: index.kept(), nothing)
-            return [*older, *self._kept(lambda memory: memory.kept(), nothing)]
+            with self._memory_lock:
+                return [*older, *self._memory.kept()]
 
     def statistics(self) -> dict[str, int]:
         """How much it holds: ``versions`` and ``bytes``."""
-        with self._turn():
+        with self._log.turn():
             rows, size = self._asked(lambda index: index.counts(), (0, 0))
-            newer = self._kept(lambda memory: memory.statistics(), {"versions": 0, "bytes": 0})
+            with self._memory_lock:
+                newer = self._memory.statistics()
         return {"versions": rows + newer["versions"], "bytes": size + newer["bytes"]}
 
     def _asked(self, question: Callable[[SegmentIndex], T], nothing: T) -> T:
         """The answer of the segments; `nothing` where there is no history yet, or it cannot be read."""
-        self._say()
+        self._log.say_ended()
         if not self._log.segments and not os.path.isdir(self._directory):
             return nothing
         try:
@@ -380,15 +337,8 @@ class HistoryStore:
             self._index.end(self._log.session, self._log.unsaid())
             return question(self._index)
         except _FAILURES as error:
-            self._fall_back(_reason(error))
+            self._log.go_blind(reason_of(error))
             return nothing
-
-    def _kept(self, question: Callable[[MemoryStore], T], nothing: T) -> T:
-        """The answer of the memory; `nothing` where nothing is kept there."""
-        if self._memory is None:
-            return nothing
-        with self._memory_lock:
-            return question(self._memory)
 
     def _content(self, index: SegmentIndex, digest: bytes) -> bytes | None:
         place = index.content_at(digest)
@@ -402,16 +352,9 @@ class HistoryStore:
             return None
         return content if digest_of(content) == digest else None
 
-    def _fall_back(self, problem: str) -> None:
-        """Keep all later changes in memory."""
-        if self.problem is None:
-            self.problem = f"history is kept in memory: {problem}"
-            self._memory = self._memory or MemoryStore(self._most_rows, self._most_bytes)
-            self._log.go_blind()
-
     def close(self) -> None:
         """Record what has ended and close the segments; a later change begins a new session."""
-        with self._turn():
+        with self._log.turn():
             self._log.close()
 
 
@@ -422,16 +365,6 @@ def _record(segments: Mapping[int, Segment], decided: Iterable[tuple[Place, bool
         said.setdefault(number, []).append([*about, landed])
     for number, decisions in said.items():
         segments[number].append({"decided": decisions})
-
-
-def _shrunk(store: HistoryStore | None, needed: int) -> None:
-    if store is not None:
-        store._shrink(needed)
-
-
-def _reason(error: Exception) -> str:
-    """Why, without a path."""
-    return os.strerror(error.errno or 0) if isinstance(error, OSError) else type(error).__name__
 
 
 def _can_be_written(directory: str) -> bool:

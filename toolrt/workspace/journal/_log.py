@@ -8,6 +8,8 @@ question tries again.  A segment has all contents of its own changes, so one tha
 The order of all changes, of every writer, is a sequence and no time: a clock may be set back.  A writer takes the next
 number by appending one byte to a file that all of them share; the file's length there is the number.
 
+A log that the disk refuses once goes blind: it begins no more changes, and what has begun still ends here.
+
 Limits.  Where a state directory refuses even records that fit into the room (a broken disk, one that became
 read-only), ends are not recorded, and the next start decides (`toolrt.workspace.journal._recovery`).
 """
@@ -18,8 +20,9 @@ import contextlib
 import errno
 import fcntl
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -56,31 +59,32 @@ class _Used:
 
 
 class Log:
-    """The segments in `directory` that this process writes.  Only `end` may be called by two threads at once.
+    """The segments in `directory` that this process writes.  All but `end` is to be called inside `turn`.
 
     Args:
         directory: where they are; made when something is written.
         versions: how many rows all segments have at most; a segment has an eighth.
         size: how many bytes they have at most.
         sync: whether each append is synced to the disk before it counts.
-        grown: is called when there is a new segment, with the number of the first one that the current batch needs.
     """
 
-    def __init__(self, directory: str, versions: int, size: int, sync: bool, grown: Callable[[int], None]) -> None:
+    def __init__(self, directory: str, versions: int, size: int, sync: bool) -> None:
         self._directory = directory
         self._most_rows = max(1, versions // SEGMENTS)
         self._most_bytes = size // SEGMENTS
         self._sync = sync
-        self._grown = grown
+        self._lock = threading.Lock()
         #: The last one is written to; the others stay locked until the end.
         self.segments: list[Segment] = []
         #: Names the writer of all records until the next `begin_session`.
         self.session = ""
         #: What each batch has written, the batch that wrote last at the end.
         self.batches: dict[str, _Used] = {}
-        #: Whether later changes are not written here, and whether that is still to be recorded.
-        self.blind = False
+        #: Why later changes are not written here; None: they are.  And whether that is still to be recorded.
+        self.problem: str | None = None
         self._blind_unsaid = False
+        #: The groups of changes that began here and have not ended, by serial number.
+        self._groups: dict[int, str] = {}
         self._serial = 0
         #: The open file that gives each change its number; None: not opened in this session.
         self._sequence: int | None = None
@@ -94,19 +98,35 @@ class Log:
         #: The contents that the last segment has.
         self._known: set[bytes] = set()
 
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """One thread at a time; afterwards it records the changes that other threads ended meanwhile."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._say_if_idle()
+
     @property
     def foreign(self) -> bool:
         """Whether the open segments belong to the process that this one was forked from."""
         return bool(self.segments) and self.segments[-1].foreign
 
-    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int:
-        """Record an intended change; gives the number that `end` wants.
+    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int | None:
+        """Record an intended change; gives the number that `end` wants, or None: the disk refuses, or did."""
+        if self.foreign:
+            self._forget()
+        if self.problem is None:
+            try:
+                return self._begin(rows, contents)
+            except OSError as error:
+                self.go_blind(reason_of(error))
+        self.say_ended()
+        return None
 
-        Raises:
-            OSError: nothing was written.
-        """
+    def _begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int:
         used = self.batches.get(rows[0].batch_id) or _Used()
-        segment = self._writable(used)
+        segment = self._writable()
         fresh = {digest: content for digest, content in contents.items() if digest not in self._known}
         said = self._endings()
         said["begun"] = [
@@ -127,25 +147,58 @@ class Log:
         self.batches.pop(rows[0].batch_id, None)
         self.batches[rows[0].batch_id] = used
         self._said(left)
+        serial, group = self._serial, rows[0].group
         self._serial += 1
+        if group is not None:
+            self._groups[serial] = group
         if len(self._known) + len(fresh) > _KNOWN:
             self._known.clear()
         self._known.update(fresh)
         if len(self.batches) > _MOST_BATCHES:
             del self.batches[next(iter(self.batches))]
-        return self._serial - 1
+        return serial
+
+    def has_begun(self, group: str | None) -> bool:
+        """Whether a change of this group began here and has not ended."""
+        return group is not None and group in list(self._groups.values())
 
     def end(self, serial: int, landed: bool) -> None:
-        """The change happened, or did not.  Writes nothing, and may be called in any thread."""
+        """The change happened, or did not; that is recorded now if no change is under way.  For any thread."""
+        self._groups.pop(serial, None)
         self._ended.append((serial, landed))
+        self._say_if_idle()
 
-    @property
-    def all_ended(self) -> bool:
-        """Whether a change has ended since the last record, and none is under way.
+    def settle(self, serials: Sequence[int]) -> bool:
+        """All of these changes happened; False: that cannot be recorded, and nothing ended."""
+        try:
+            if serials:
+                self.say(serials)
+        except OSError as error:
+            self.go_blind(reason_of(error))
+            return False
+        for serial in serials:
+            self._groups.pop(serial, None)
+        return True
 
-        Without the lock it may be wrong while another thread has it; that thread asks again when it gives it back.
+    def _say_if_idle(self) -> None:
+        """Record how changes ended if none is under way.
+
+        It never waits: the thread that has the lock comes by here when it gives the lock back.  Without the lock the
+        numbers may be wrong, and that thread looks at them again.  The record is not synced, so a loss of power may
+        lose it; then the next start decides as it does after a crash.
         """
-        return bool(self._ended) and self._open <= len(self._unsaid) + len(self._ended)
+        while self._ended and self._open <= len(self._unsaid) + len(self._ended) and self._lock.acquire(blocking=False):
+            try:
+                self.say_ended(sync=False)
+            finally:
+                self._lock.release()
+
+    def say_ended(self, sync: bool | None = None) -> None:
+        """Record what has ended, if anything has; a disk that refuses is asked again later."""
+        try:
+            self.say(sync=sync)
+        except OSError as error:
+            self.go_blind(reason_of(error))
 
     def unsaid(self) -> list[tuple[int, bool]]:
         """The ends that are not recorded yet."""
@@ -176,14 +229,15 @@ class Log:
             return
         left = self._open - len(self._unsaid) - len(landed)
         sync = self._sync if sync is None else sync
-        self.segments[-1].append(said, keep=_ROOM * (left + (not self.blind)), sync=sync)
+        self.segments[-1].append(said, keep=_ROOM * (left + (self.problem is None)), sync=sync)
         self._said(left)
         self._blind_unsaid = False
 
-    def go_blind(self) -> None:
-        """Later changes are not written here, so the next start cannot know where they were; recorded once possible."""
-        if not self.blind:
-            self.blind = self._blind_unsaid = True
+    def go_blind(self, problem: str) -> None:
+        """Begin no more changes; the next start cannot know where those will be, and that is recorded once possible."""
+        if self.problem is None:
+            self.problem = f"history is kept in memory: {problem}"
+            self._blind_unsaid = True
             with contextlib.suppress(OSError):
                 self.say()
 
@@ -196,8 +250,8 @@ class Log:
         self._unsaid.clear()
         self._open = left
 
-    def _writable(self, used: _Used) -> Segment:
-        """The segment to write to, for a batch that has written so much."""
+    def _writable(self) -> Segment:
+        """The segment to write to."""
         if not self.segments:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             self.begin_session(Segment.made(self._directory))
@@ -205,7 +259,6 @@ class Log:
         if segment.size >= self._most_bytes or segment.rows >= self._most_rows:
             segment = Segment.made(self._directory)
             self._open_with(segment, _ROOM * (self._open + 1))
-            self._grown(used.segment or segment.number)
         return segment
 
     def _next_number(self) -> int:
@@ -242,10 +295,11 @@ class Log:
         self.segments.append(segment)
         self._known.clear()
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Leave the open segments to the process that this one was forked from: it holds their locks."""
         self.segments.clear()
         self.batches.clear()
+        self._groups.clear()
         self._ended.clear()
         self._unsaid.clear()
 
@@ -258,3 +312,8 @@ class Log:
         self._close_sequence()
         self._ended.clear()
         self._unsaid.clear()
+
+
+def reason_of(error: Exception) -> str:
+    """Why a state directory is not written or read any more, without a path."""
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else type(error).__name__

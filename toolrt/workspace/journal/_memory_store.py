@@ -41,10 +41,6 @@ class MemoryStore:
         self._contents: dict[bytes, tuple[bytes, int]] = {}
         self._bytes = 0
 
-    def new_group(self) -> str:
-        """All groups end in this process, so one name is enough."""
-        return "group"
-
     def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> object:
         """See `ChangeStore.begin`; keeps nothing until `end`."""
         return rows, contents
