@@ -10,7 +10,7 @@ import errno
 import os
 import re
 
-from toolrt.workspace.disk._disk_errors import NotRegular, TooLarge
+from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, NotRegular, TooLarge
 
 #: Stands where a path would stand that must not be shown.
 UNSHOWN = "the path"
@@ -79,7 +79,34 @@ def from_os_error(path: str, error: OSError) -> FileProblem:
         )
     if isinstance(error, NotRegular):
         return FileProblem(path, "a regular file", error.kind.value, "It was not opened.")
+    if isinstance(error, Changed):
+        return changed_since(path)
+    if isinstance(error, DiskBusy):
+        return FileProblem(
+            path,
+            "a turn to change it",
+            "another toolrt process that went on changing it",
+            "Nothing was changed; send the call again.",
+            retryable=True,
+        )
+    if isinstance(error, Inseparable):
+        return FileProblem(
+            path,
+            "a file whose names are all in the workspace, or that can be copied with its owner",
+            "one with names elsewhere, of another owner",
+            "Nothing was changed, as it would change there too; write a file of another name.",
+        )
     number = error.errno or 0
     if number in _BY_ERRNO:
         return FileProblem(path, *_BY_ERRNO[number])
     return FileProblem(path, "the disk to do as asked", os.strerror(number), "The file is as it was.")
+
+
+def changed_since(path: str) -> FileProblem:
+    """The refusal of a change to a file that is not what it was seen to be."""
+    return FileProblem(
+        path,
+        "the content this workspace last saw",
+        "another one: another writer changed it since",
+        "Nothing was changed; read it again.",
+    )

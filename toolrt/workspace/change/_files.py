@@ -31,7 +31,7 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._problem import FileProblem, changed_since
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._keeping import make_room
 from toolrt.workspace.change._limits import Limits
@@ -40,7 +40,6 @@ from toolrt.workspace.change._mutation import (
     ChangeSet,
     aside,
     blocks,
-    changed_since,
     digest_of,
     in_thread,
     number_of,

@@ -46,17 +46,17 @@ class Freshness:
             stat: a look at it, or at what stood there before.
             own: whether a mutation of this workspace made it so.
         """
-        is_file = stat is not None and stat.kind is _FILE
         names = [key]
-        if stat is not None and is_file and stat.links > 1 and digest is not None:
-            # A missing name says nothing about the file's other names.
-            names.append(by_number(stat))
+        if stat is not None and stat.kind is _FILE:
+            if stat.links > 1 and digest is not None:
+                # A missing name says nothing about the file's other names.
+                names.append(by_number(stat))
+            elif stat.links == 1 and own:
+                # Its one name has another file now, or none: the system gives the number to whatever comes next.
+                self._forget(by_number(stat))
         for name in names:
             self._touch(name, write=own)
             self._seen.use(name, digest)
-        if own and stat is not None and is_file and stat.links == 1:
-            # Its one name has another file now, or none: the system gives the number to whatever comes next.
-            self._forget(by_number(stat))
         while len(self._seen) > self._most:
             # Which one goes depends on the order of all looks: then, and only then, the memory is one resource.
             probe.access(("files", "seen"), True)

@@ -24,10 +24,10 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._problem import FileProblem, changed_since, from_os_error
 from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Number, contents_of
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
-from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, Unsynced
+from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._mounts import path_on
 
@@ -92,16 +92,6 @@ async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> 
 async def quick_digest(disk: Disk, content: bytes) -> bytes:
     """The digest, without holding up Trio's thread for long."""
     return await aside(disk, len(content), lambda: digest_of(content), large=_LARGE)
-
-
-def changed_since(path: str) -> FileProblem:
-    """The refusal of a change to a file that is not what it was seen to be."""
-    return FileProblem(
-        path,
-        "the content this workspace last saw",
-        "another one: another writer changed it since",
-        "Nothing was changed; read it again.",
-    )
 
 
 @attrs.frozen
@@ -401,28 +391,6 @@ class _IntentRecord:
             self.token = None
 
 
-def problem_of(path: str, error: OSError) -> FileProblem:
-    """As `from_os_error`, for what only these operations meet."""
-    if isinstance(error, Changed):
-        return changed_since(path)
-    if isinstance(error, DiskBusy):
-        return FileProblem(
-            path,
-            "a turn to change it",
-            "another toolrt process that went on changing it",
-            "Nothing was changed; send the call again.",
-            retryable=True,
-        )
-    if isinstance(error, Inseparable):
-        return FileProblem(
-            path,
-            "a file whose names are all in the workspace, or that can be copied with its owner",
-            "one with names elsewhere, of another owner",
-            "Nothing was changed, as it would change there too; write a file of another name.",
-        )
-    return from_os_error(path, error)
-
-
 class os_errors:  # noqa: N801  a context manager
     """An error of the disk becomes a refusal that says nothing it should not."""
 
@@ -436,4 +404,4 @@ class os_errors:  # noqa: N801  a context manager
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, OSError):
-            raise problem_of(self._path, error) from None
+            raise from_os_error(self._path, error) from None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import trio
 
 from toolrt import probe
-from toolrt.workspace.change._mutation import problem_of
+from toolrt.workspace._problem import from_os_error
 from toolrt.workspace.change._revision import CallContext, row_of
 from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
@@ -45,7 +45,7 @@ class PendingDirectories:
                 made = EntryState(Kind.DIRECTORY)
                 rows.append(row_of(ctx, key[:depth], entry[:depth], None, made, self._disk.now_ns()))
             except OSError as error:
-                raise problem_of(shown_at(entry[:depth]), error) from None
+                raise from_os_error(shown_at(entry[:depth]), error) from None
         return rows
 
     async def settled(self, *keys: Entry) -> None:

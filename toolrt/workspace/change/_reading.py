@@ -14,10 +14,11 @@ import trio
 from toolrt import probe
 from toolrt.events import FileRead, observer
 from toolrt.model import WRITE, Claim
+from toolrt.workspace._problem import from_os_error
 from toolrt.workspace.change._cache import Cache, CachedEntry, stamp_of
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._limits import Limits
-from toolrt.workspace.change._mutation import SIZE_LIMIT, aside, digest_of, os_errors, problem_of, quick_digest
+from toolrt.workspace.change._mutation import SIZE_LIMIT, aside, digest_of, os_errors, quick_digest
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
@@ -147,7 +148,7 @@ class CachedReader:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 self._seen.saw(key, identity.found, None)
-            raise problem_of(identity.path, error) from None
+            raise from_os_error(identity.path, error) from None
         digest = await quick_digest(self._disk, snapshot.content)
         self._seen.saw(key, identity.found, digest)
         settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns and not _writes(ctx, key)

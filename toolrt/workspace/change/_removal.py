@@ -14,9 +14,9 @@ import errno
 import attrs
 
 from toolrt._plain import counted
-from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._problem import FileProblem, changed_since
 from toolrt.workspace.change._freshness import Freshness
-from toolrt.workspace.change._mutation import changed_since, standing_at
+from toolrt.workspace.change._mutation import standing_at
 from toolrt.workspace.change._revision import CallContext, row_of
 from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat

@@ -10,7 +10,7 @@ import attrs
 
 from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
-from toolrt.workspace.change._mutation import problem_of
+from toolrt.workspace._problem import from_os_error
 from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Entry, Kind
 from toolrt.workspace.names._identity import Identity
@@ -159,7 +159,7 @@ class Mutation:
                 version = None if one.digest is None else one.digest.hex()[:12]
                 observer.tell(MutationEnded(self._ctx.batch_id, self._ctx.call_index, name, version, one.landed))
         if isinstance(error, OSError):
-            raise problem_of(self._path, error) from None
+            raise from_os_error(self._path, error) from None
 
     def _names(self) -> list[str]:
         return [file if isinstance(file, str) else file.event_name for file in self._files]

@@ -83,26 +83,15 @@ def shown(error: OSError, entry: Entry) -> OSError:
 
 
 class opened:  # noqa: N801  as `shown_as`
-    """An open descriptor; it is closed when the block ends."""
+    """An open descriptor; it is closed when the block ends.
 
-    __slots__ = ("_descriptor",)
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __enter__(self) -> int:
-        return self._descriptor
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
-
-
-class reached:  # noqa: N801  as `shown_as`
-    """The directory that an entry is in, open to pass through; errors inside say the entry."""
+    Args:
+        entry: what errors inside say where the system's own text may say a path; None: they are as they are.
+    """
 
     __slots__ = ("_descriptor", "_entry")
 
-    def __init__(self, descriptor: int, entry: Entry) -> None:
+    def __init__(self, descriptor: int, entry: Entry | None = None) -> None:
         self._descriptor = descriptor
         self._entry = entry
 
@@ -111,7 +100,7 @@ class reached:  # noqa: N801  as `shown_as`
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         os.close(self._descriptor)
-        if isinstance(error, OSError):
+        if self._entry is not None and isinstance(error, OSError):
             raise shown(error, self._entry) from None
 
 
@@ -135,10 +124,10 @@ class RealRoot:
         with self.directory(entry[:-1]) as above:
             return opened(open_below(entry[-1] if entry else ".", above, LISTED))
 
-    def above(self, entry: Entry, refused: int) -> reached:
-        """The directory that `entry` is in; the root itself is refused with that error number."""
+    def above(self, entry: Entry, refused: int) -> opened:
+        """The directory that `entry` is in, which errors inside say; the root itself is refused with that number."""
         require_below_root(entry, refused)
-        return reached(self.way(entry[:-1]), entry)
+        return opened(self.way(entry[:-1]), entry)
 
     def way(self, entry: Entry) -> int:
         """As `directory`, to be closed by the caller."""

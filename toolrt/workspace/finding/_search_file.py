@@ -23,9 +23,9 @@ import attrs
 
 from toolrt import probe
 from toolrt.events import observer
-from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess
-from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread, problem_of
+from toolrt.workspace.change._mutation import SIZE_LIMIT, in_thread
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import TooLarge
@@ -164,7 +164,7 @@ class FileSearch:
         except FileProblem as problem:
             return await self._unread(disk, entry, names, problem)
         except OSError as error:
-            return await self._unread(disk, entry, names, problem_of(path, error))
+            return await self._unread(disk, entry, names, from_os_error(path, error))
         content = small.content
 
         def searched() -> list[LineFound] | FileProblem:

@@ -22,8 +22,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 
 import attrs
 
-from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._mutation import InspectedEntry, problem_of, standing_at
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace.change._mutation import InspectedEntry, standing_at
 from toolrt.workspace.change._version import ChangeRow, EntryState, Number
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
 from toolrt.workspace.names._identity import Wanted, identify
@@ -374,7 +374,7 @@ class _UndoPlan:
         except OSError as error:
             shown = shown_at(spelled)
             if error.errno != errno.ELOOP:
-                raise problem_of(shown, error) from None
+                raise from_os_error(shown, error) from None
             if any(key[:depth] in self._at for depth in range(1, len(key))):
                 return None  # the plan itself puts a directory in the link's place
             raise elsewhere(shown) from None
