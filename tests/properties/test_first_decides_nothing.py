@@ -62,11 +62,12 @@ CallRecord.inside LaneRecord.slots Machine.admission Machine.questions Machine.v
 #: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.
 READS = "StateReads.parts"
 
-#: Tickets, and directories in the making: they order everything else, and none is left in the end.
+#: Tickets, and directories and groups of changes in the making: they order all else, and none is left in the end.
 TICKETS = """
 ClaimTable._capacities ClaimTable._counted ClaimTable._outside ClaimTable._said
 ClaimTable._taken ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living
-ClaimTree.serial Group.dependents Group.predecessors Group.since Group.tickets PendingDirectories._groups
+ClaimTree.serial Group.dependents Group.predecessors Group.since Group.tickets MemoryStore._groups
+PendingDirectories._groups
 _Node.children _Node.reads _Node.subtree_reads _Node.write
 """
 

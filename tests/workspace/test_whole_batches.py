@@ -92,6 +92,15 @@ def test_each_tool_that_changes_files_is_refused_first(opened: Any, tool: str) -
     assert {*workspace.snapshot()} - {"m/"} == {"a"}
 
 
+def test_call_that_has_begun_is_made_whole(opened: Any) -> None:
+    """It began below the bound: its later files are beyond it, and the next call is refused."""
+    workspace = opened(Limits(versions=2))
+    patch = "".join(f"--- /dev/null\n+++ b/f{number}\n@@ -0,0 +1 @@\n+text\n" for number in range(5))
+    done = results(workspace, ("apply_patch", {"patch": patch}), write("next", "text"))
+    assert [result.outcome for result in done] == [Outcome.OK, Outcome.ERROR]
+    assert {*workspace.snapshot()} - {"m/"} == {f"f{number}" for number in range(5)}
+
+
 def test_batch_that_lost_its_first_rows_is_not_undone_in_part(opened: Any, tmp_path: Path) -> None:
     """Later batches have pushed out a part of it; the undo says so and changes nothing, also with a new index."""
     workspace = opened(ROWS)

@@ -30,7 +30,6 @@ from functools import partial
 import attrs
 import trio
 
-from toolrt import probe
 from toolrt.workspace._problem import FileProblem, changed_since
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._keeping import make_room
@@ -194,7 +193,6 @@ class Files(CachedReader):
 
         Checkpoint: always.
         """
-        self._require_room(ctx)
         if identity.found is None:
             await self._pending.settled(identity.key or ())
             if self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
@@ -248,7 +246,6 @@ class Files(CachedReader):
 
         Checkpoint: always.
         """
-        self._require_room(ctx)
         works = [await self._revising(ctx, *revision) for revision in revisions]
         identities = [work.identity for work in works]
         require_different(identities)
@@ -287,7 +284,6 @@ class Files(CachedReader):
 
         Checkpoint: always.
         """
-        self._require_room(ctx)
         await self._pending.settled(identity.key or ())
         rows = self._pending.missing(ctx, identity.key or (), identity.entry)
         if not rows:
@@ -311,7 +307,6 @@ class Files(CachedReader):
 
         Checkpoint: always.
         """
-        self._require_room(ctx)
         with self._doubted([identity]), Mutation(ctx, [identity], identity.path) as (told,):
             identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
             limits = self._limits
@@ -380,7 +375,6 @@ class Files(CachedReader):
 
         Checkpoint: always.
         """
-        self._require_room(ctx)
         with Mutation(ctx, [*dict.fromkeys([source.event_name, target.event_name])], target.path) as told:
             with os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
@@ -447,19 +441,6 @@ class Files(CachedReader):
                 stat = stat_or_none(self._disk, path_on(self._disk, row.entry))
                 self._seen.saw(row.key, stat, None if row.after is None else row.after.digest, own=True)
         return done
-
-    def _require_room(self, ctx: CallContext) -> None:
-        """Refuse a change of a batch that has used up the bounds of history: no later part of it could be undone."""
-        batch_id, limits = origin_of(ctx)[0], self._limits
-        versions, size = self._store.used_by(batch_id)
-        if versions >= limits.versions or size >= limits.history_bytes:
-            probe.access(("files", "batch", batch_id), True)
-            raise FileProblem(
-                f"batch {batch_id}",
-                f"at most {limits.versions} versions and {limits.history_bytes} bytes in history, so it can be undone",
-                f"{versions} versions and {size} bytes already",
-                "Nothing was changed; go on in another batch, or raise Limits(versions=, history_bytes=).",
-            )
 
     @contextlib.contextmanager
     def _doubted(self, identities: Sequence[Identity]) -> Iterator[None]:

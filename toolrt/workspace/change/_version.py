@@ -186,7 +186,8 @@ class ChangeStore(Protocol):
         """Write down what is about to happen; gives what `end` wants, never None.
 
         Raises:
-            FileProblem: it belongs to a group that was begun where nothing can be written any more.
+            FileProblem: its batch has used up the bounds, so that no later part of it could be undone; or it belongs
+                to a group that was begun where nothing can be written any more.
         """
 
     def end(self, token: Any, landed: bool) -> None:
@@ -211,9 +212,6 @@ class ChangeStore(Protocol):
 
     def is_whole(self, batch_id: str) -> bool:
         """Whether nothing of what `rows_of_batch` gives was dropped."""
-
-    def used_by(self, batch_id: str) -> tuple[int, int]:
-        """How many rows this session wrote for the batch of this id, and how many bytes.  Never blocks."""
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
         """How many rows of this entry were dropped, and those that are left, in order."""

@@ -37,7 +37,7 @@ from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._index import Place, SegmentIndex
 from toolrt.workspace.journal._log import SEGMENTS, Log, reason_of
-from toolrt.workspace.journal._memory_store import MemoryStore, in_call_order
+from toolrt.workspace.journal._memory_store import MemoryStore, in_call_order, no_room
 from toolrt.workspace.journal._segment import Segment, path_of, segments_in
 
 T = TypeVar("T")
@@ -165,14 +165,30 @@ class HistoryStore:
         """See `ChangeStore.begin`.
 
         Raises:
-            FileProblem: the rows belong to a group that began on the disk, and the disk takes no more.
+            FileProblem: the batch has used up the bounds; or the rows belong to a group that began on the disk, and
+                the disk takes no more.
         """
         with self._log.turn():
+            self._require_room(rows[0])
             lasting = [row for row in rows if self._lasts(row.key)]
             serial = self._begin_lasting(lasting, contents_of(lasting, contents)) if lasting else None
             passing = [row for row in rows if serial is None or not self._lasts(row.key)]
-            token = self._memory.begin(passing, contents_of(passing, contents)) if passing else None
-            return serial, token
+            if not passing:
+                return serial, None
+            with self._memory_lock:
+                return serial, self._memory.begin(passing, contents_of(passing, contents))
+
+    def _require_room(self, row: ChangeRow) -> None:
+        """Refuse a change of a batch that has used up the bounds, unless it is of a group that has begun."""
+        used = self._log.batches.get(row.batch_id)
+        rows, size = (0, 0) if used is None else (used.rows, used.size)
+        with self._memory_lock:
+            more_rows, more_size = self._memory.used_by(row.batch_id)
+            has_begun = self._memory.has_begun(row.group)
+        both = rows + more_rows, size + more_size
+        refusal = no_room(row.batch_id, both, self._most_rows, self._most_bytes)
+        if refusal is not None and not (has_begun or self._log.has_begun(row.group)):
+            raise refusal
 
     def _begin_lasting(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int | None:
         """The number of the change in the log; None: it is to be kept in memory."""
@@ -282,14 +298,6 @@ class HistoryStore:
             written = self._asked(lambda index: index.is_whole(self._log.session, batch_id), True)
             with self._memory_lock:
                 return written and self._memory.is_whole(batch_id)
-
-    def used_by(self, batch_id: str) -> tuple[int, int]:
-        """See `ChangeStore.used_by`."""
-        used = self._log.batches.get(batch_id)
-        rows, size = (0, 0) if used is None else (used.rows, used.size)
-        with self._memory_lock:
-            more_rows, more_size = self._memory.used_by(batch_id)
-        return rows + more_rows, size + more_size
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
         """See `ChangeStore.rows_of_file`."""

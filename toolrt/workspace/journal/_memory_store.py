@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from toolrt import probe
+from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import Entry
 
@@ -40,15 +41,28 @@ class MemoryStore:
         #: By digest: the content and how many rows mention it.
         self._contents: dict[bytes, tuple[bytes, int]] = {}
         self._bytes = 0
+        #: The groups that have begun and not ended.
+        self._groups: set[str | None] = set()
 
     def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> object:
         """See `ChangeStore.begin`; keeps nothing until `end`."""
+        batch_id = rows[0].batch_id
+        refusal = no_room(batch_id, self.used_by(batch_id), self._most_rows, self._most_bytes)
+        if refusal is not None and not self.has_begun(rows[0].group):
+            raise refusal
+        if rows[0].group is not None:
+            self._groups.add(rows[0].group)
         return rows, contents
+
+    def has_begun(self, group: str | None) -> bool:
+        """Whether a change of this group began here and has not ended."""
+        return group in self._groups
 
     def end(self, token: tuple[Sequence[ChangeRow], Mapping[bytes, bytes]], landed: bool) -> None:
         """Keep what happened; see `ChangeStore.end`."""
+        rows, contents = token
+        self._groups.discard(rows[0].group)
         if landed:
-            rows, contents = token
             for row in rows:
                 self._add(row, contents)
 
@@ -125,7 +139,7 @@ class MemoryStore:
         return self._used.get(batch_id, (0, 0))[0] == len(self._by_batch.get(batch_id, ()))
 
     def used_by(self, batch_id: str) -> tuple[int, int]:
-        """See `ChangeStore.used_by`."""
+        """How many rows were written for the batch of this id, and how many bytes of contents that were new."""
         return self._used.get(batch_id, (0, 0))
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
@@ -151,6 +165,19 @@ class MemoryStore:
 def in_call_order(rows: Sequence[ChangeRow]) -> list[ChangeRow]:
     """The rows of one batch in an order that does not depend on timing, see `toolrt.workspace.history._history`."""
     return sorted(rows, key=lambda row: row.call_index)
+
+
+def no_room(batch_id: str, used: tuple[int, int], versions: int, size: int) -> FileProblem | None:
+    """The refusal of a change of a batch that has used up the bounds of history: no later part could be undone."""
+    if used[0] < versions and used[1] < size:
+        return None
+    probe.access(("files", "batch", batch_id), True)
+    return FileProblem(
+        f"batch {batch_id}",
+        f"at most {versions} versions and {size} bytes in history, so it can be undone",
+        f"{used[0]} versions and {used[1]} bytes already",
+        "Nothing was changed; go on in another batch, or raise Limits(versions=, history_bytes=).",
+    )
 
 
 def _keys(row: ChangeRow) -> list[Entry]:
