@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from toolrt.model import READ, Claim, Mode, State, covers
+from toolrt.model import READ, Mode, covers
 from toolrt.order import ClaimTable
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
@@ -40,17 +40,6 @@ class FileAccess(Protocol):
     @property
     def files(self) -> Files:
         """Reads and changes them."""
-
-    def identify(self, path: str, state: State | None = None, wanted: Wanted = Wanted.FILE) -> Identity:
-        """What `path` means now."""
-
-    def claims(
-        self, path: str, state: State, mode: Mode, *, wanted: Wanted = Wanted.FILE, subtree: bool = False
-    ) -> tuple[Claim, ...]:
-        """What a tool claims to read or change the file that `path` means."""
-
-    def claims_after(self, path: str, state: State, *, wanted: Wanted = Wanted.FILE) -> tuple[Claim, ...]:
-        """What `claims` looks at for `path`."""
 
 
 def looked_up(

@@ -27,14 +27,8 @@ from toolrt.workspace.names._mounts import path_on, stat_or_none
 
 T = TypeVar("T")
 
-#: What is kept, and what a look shows now; the look means nothing where nothing is kept.
-_Served = tuple[CachedEntry[T] | None, Stat]
-
 #: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
 _LONG = 128 * 1024
-
-#: What no file shows.
-_NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 0, 1)
 
 
 class CachedReader:
@@ -79,11 +73,11 @@ class CachedReader:
 
         Checkpoint: always.
         """
-        kept = (await self._served(ctx, identity, self._cached, part))[0]
-        if kept is not None:
-            self._seen.saw(identity.key or (), identity.found, kept.digest)
-            self._tell_read(ctx, identity, kept.digest)
-            made: T = kept.value
+        served = await self._served(ctx, identity, self._cached, part)
+        if served is not None:
+            self._seen.saw(identity.key or (), identity.found, served[0].digest)
+            self._tell_read(ctx, identity, served[0].digest)
+            made: T = served[0].value
             return made
         self._cached.miss()
         snapshot, digest, settled = await self._read(ctx, identity)
@@ -104,10 +98,10 @@ class CachedReader:
 
         Checkpoint: always.
         """
-        kept, stat = await self._served(ctx, identity, self._stored)
-        if kept is not None:
-            self._tell_read(ctx, identity, kept.digest)
-            return Snapshot(kept.value, stat)
+        served = await self._served(ctx, identity, self._stored)
+        if served is not None:
+            self._tell_read(ctx, identity, served[0].digest)
+            return Snapshot(served[0].value, served[1])
         with os_errors(identity.path):
             snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
         if probe.sink is not None:
@@ -136,10 +130,10 @@ class CachedReader:
     async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
         """The file, its digest, and whether it may be kept: it is old enough, and no file of this call's."""
         key = identity.key or ()
-        kept, stat = await self._served(ctx, identity, self._stored)
-        if kept is not None:
-            self._seen.saw(key, identity.found, kept.digest)
-            return Snapshot(kept.value, stat), kept.digest, True
+        served = await self._served(ctx, identity, self._stored)
+        if served is not None:
+            self._seen.saw(key, identity.found, served[0].digest)
+            return Snapshot(served[0].value, served[1]), served[0].digest, True
         self._stored.miss()
         # Before the read, or a change during it could look as old as what was read.
         now = self._disk.now_ns()
@@ -160,33 +154,31 @@ class CachedReader:
 
     async def _served(
         self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None = None
-    ) -> _Served[T]:
+    ) -> tuple[CachedEntry[T], Stat] | None:
         """What is kept of the file, if it is what the disk has, and what the disk shows.
 
         Checkpoint: if something is kept: else the disk has one.
         """
-        kept, _ = self._trusted(ctx, identity, cache, part)
-        if kept is None:
-            return None, _NO_STAT
+        if self._trusted(ctx, identity, cache, part) is None:
+            return None
         await trio.lowlevel.checkpoint()
-        kept, stat = self._trusted(ctx, identity, cache, part)
-        if kept is not None:
+        served = self._trusted(ctx, identity, cache, part)
+        if served is not None:
             cache.hit(identity.key or (), part)
-        return kept, stat
+        return served
 
     def _trusted(
         self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None
-    ) -> _Served[T]:
-        if identity.key is None:
-            return None, _NO_STAT
-        kept = cache.find(identity.key, part)
-        if kept is None or _writes(ctx, identity.key):
-            return None, _NO_STAT
-        stat = stat_or_none(self._disk, path_on(self._disk, identity.entry)) or _NO_STAT
-        if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp:
+    ) -> tuple[CachedEntry[T], Stat] | None:
+        key = identity.key or ()
+        kept = cache.find(key, part)
+        if kept is None or _writes(ctx, key):
+            return None
+        stat = stat_or_none(self._disk, path_on(self._disk, identity.entry))
+        if stat is not None and stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp:
             return kept, stat
-        cache.drop(identity.key)
-        return None, stat
+        cache.drop(key)
+        return None
 
     def _tell_read(self, ctx: CallContext, identity: Identity, digest: bytes) -> None:
         if observer.records:

@@ -27,7 +27,7 @@ from toolrt.workspace.finding._search import SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import FileSearch, noted
 from toolrt.workspace.finding._walk import VISITED_MOST, PathsSought, Walk, ignored_above
 from toolrt.workspace.names._at_once import at_once, goes_at_once
-from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._mounts import located, path_on
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.rules._ignore import RULES_MOST
@@ -50,12 +50,12 @@ _RIPGREP_FROM = 200
 
 def claims_of_walk(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What a walk claims: READ on all below its directory, and on each ``.gitignore`` above it."""
-    identity = workspace.identify(input["path"], state, Wanted.DIRECTORY)
+    identity = identify(workspace.disk, input["path"], state.working_dir, Wanted.DIRECTORY)
     claims = dict.fromkeys(identity.claims(READ, subtree=True))
     if not input["ignored"] and identity.key is not None:
         for depth in range(len(identity.entry)):
             path = path_on(workspace.disk, (*identity.entry[:depth], ".gitignore"))
-            claims.update(dict.fromkeys(workspace.identify(path, None, Wanted.ENTRY).claims(READ)))
+            claims.update(dict.fromkeys(identify(workspace.disk, path, None, Wanted.ENTRY).claims(READ)))
     return tuple(claims)
 
 
@@ -195,6 +195,6 @@ async def _walked(
 
 def _path_below(workspace: FileAccess, ctx: CallContext, base: Identity) -> Callable[[Entry], str]:
     """Shows the path of what is at some names below the directory: relative to the working directory."""
-    here = workspace.identify(".", ctx.state, Wanted.DIRECTORY)
+    here = identify(workspace.disk, ".", ctx.state.working_dir, Wanted.DIRECTORY)
     way = posixpath.relpath("/" + "/".join(base.entry), "/" + "/".join(here.entry))
     return lambda names: shown_path("/".join(names if way == "." and names else (way, *names)))

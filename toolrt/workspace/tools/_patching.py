@@ -22,7 +22,7 @@ from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._revision import CallContext, Change, PlannedChange
 from toolrt.workspace.disk._disk import Entry
-from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
 from toolrt.workspace.tools._editing import noted_others
@@ -48,16 +48,16 @@ def claims_of_patch(workspace: FileAccess, input: Mapping[str, Any], state: Stat
     """
     claims: dict[Claim, None] = {}
     for path, mode, goes in _touched(input["patch"]):
-        own, *others = workspace.claims(path, state, mode)
+        own, *others = identify(workspace.disk, path, state.working_dir).claims(mode)
         claims[attrs.evolve(own, subtree=True) if goes and own.mode is WRITE else own] = None
         claims.update(dict.fromkeys(others))
-    return tuple(claims) or workspace.claims("", state, READ)
+    return tuple(claims) or identify(workspace.disk, "", state.working_dir).claims(READ)
 
 
 def names_in_patch(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What decides which files the names in a patch mean."""
-    names = [path for path, _, _ in _touched(input["patch"])]
-    return tuple(dict.fromkeys(claim for name in names for claim in workspace.claims_after(name, state)))
+    meant = [identify(workspace.disk, path, state.working_dir) for path, _, _ in _touched(input["patch"])]
+    return tuple(dict.fromkeys(claim for identity in meant for claim in identity.looks_at()))
 
 
 def _touched(patch: str) -> list[tuple[str, Mode, bool]]:
@@ -154,7 +154,7 @@ def _looked_up(workspace: FileAccess, ctx: CallContext, part: FilePatch) -> _Par
     found: dict[str, Identity] = {}
     for path, mode in _ends(part):
         found[path] = held(workspace, ctx, path, mode)
-        itself = workspace.identify(path, ctx.state, Wanted.ENTRY)
+        itself = identify(workspace.disk, path, ctx.state.working_dir, Wanted.ENTRY)
         if part.verb != "changed" and itself.key != found[path].key:
             raise FileProblem(
                 found[path].path,
