@@ -255,7 +255,7 @@ class ChangeSet:
                 row = noted.row
             elif row.target is not None:
                 await noted.begin()
-                await (self.disk.give_back if row.gives_back else self.disk.move)(row.entry, row.target)
+                await self.disk.move(row.entry, row.target)
             elif row.after is not None and row.after.kind is Kind.FILE:
                 await self._write(row, noted)
             elif row.after is not None:

@@ -504,18 +504,10 @@ class Disk(Protocol):
         Checkpoint: always.
         """
 
-    async def give_back(self, kept: Entry, entry: Entry) -> None:
-        """What is kept at `kept` stands at `entry`, where nothing stood.
-
-        Raises:
-            OSError: as `move`.
-            Unsynced: it was moved.
-
-        Checkpoint: always.
-        """
-
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`, links not followed.
+
+        Where `source` is what is kept aside (an entry that `kept_for` gave), nothing is left of what kept it.
 
         Raises:
             OSError: as `look` for either; EEXIST when something stands at `target`, unless that is `source` itself

@@ -44,6 +44,7 @@ from toolrt.workspace.disk._disk import (
     Snapshot,
     Stat,
     Survey,
+    is_boxed,
     parts_of,
 )
 from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, failure, require_below_root
@@ -445,12 +446,6 @@ class MemoryDisk:
             raise Changed
         put_in_box(self._tree, entry, kept, lambda: begin(found))
 
-    async def give_back(self, kept: Entry, entry: Entry) -> None:
-        """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
-        await self.move(kept, entry)
-        area = self._tree.entered(kept[:-2])
-        self._tree.take_away(area, kept[:-1])
-
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
         await self._effect("move", source)
@@ -473,6 +468,8 @@ class MemoryDisk:
         if isinstance(node, Branch) and here is not there:
             self._tree.require(node, WRITE, source)
         self._tree.rename(here, source, there, target)
+        if is_boxed(source):
+            self._tree.take_away(self._tree.entered(source[:-2]), source[:-1])
 
     async def _effect(self, name: str, entry: Entry, *, shielded: bool = False) -> None:
         """The instant before an elementary effect: anything may happen here, a fault too."""

@@ -41,6 +41,7 @@ from toolrt.workspace.disk._disk import (
     Snapshot,
     Stat,
     Survey,
+    is_boxed,
     is_own,
     path_below,
 )
@@ -298,13 +299,10 @@ class RealDisk:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
         await self._changed(lambda: keep(self._root, entry, kept, begin), entry, kept)
 
-    async def give_back(self, kept: Entry, entry: Entry) -> None:
-        """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
-        await self._changed(lambda: give_back(self._root, kept, entry), kept, entry)
-
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
-        await self._changed(lambda: move(self._root, source, target), source, target)
+        work = give_back if is_boxed(source) else move
+        await self._changed(lambda: work(self._root, source, target), source, target)
 
     async def _changed(self, work: Callable[[], T], *alone: Entry, together: Entry | None = None) -> T:
         """Do what changes these entries while no other toolrt process changes them.

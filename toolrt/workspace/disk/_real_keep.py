@@ -119,7 +119,7 @@ def keep(root: RealRoot, entry: Entry, kept: Entry, begin: Callable[[Survey], No
 
 
 def give_back(root: RealRoot, kept: Entry, entry: Entry) -> None:
-    """See `Disk.give_back`."""
+    """See `Disk.move`: what is kept at `kept` stands at `entry`."""
     with root.directory(kept[:-2]) as area, root.directory(kept[:-1]) as box, root.above(entry, errno.EEXIST) as above:
         _settle(box)
         rename_new(kept[-1], box, entry[-1], above)

@@ -240,12 +240,6 @@ class MountedDisk:
         with self._on(entry) as (disk, below):
             await disk.keep(below, self.of(kept)[1], begin)
 
-    async def give_back(self, kept: Entry, entry: Entry) -> None:
-        """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
-        disk, box = self.of(kept)
-        with self._on(entry) as (_, below):
-            await disk.give_back(box, below)
-
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
         other, there = self.of(target)
