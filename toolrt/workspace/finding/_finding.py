@@ -33,6 +33,7 @@ from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.rules._ignore import RULES_MOST
 from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._encoding import named
+from toolrt.workspace.text._text import shown_number
 
 #: How many files `glob` shows.
 _GLOBBED_MOST = 1000
@@ -111,10 +112,10 @@ async def search(
             raise missing(base)
     sought = wanted_in(pattern, literal, ignore_case)
     if not 1 <= limit <= _LINES_MOST:
-        raise FileProblem("limit", f"1 to {_LINES_MOST}", _number(limit), "Say how many lines to show at most.")
+        raise FileProblem("limit", f"1 to {_LINES_MOST}", shown_number(limit), "Say how many lines to show at most.")
     if not 0 <= context <= _CONTEXT_MOST:
         raise FileProblem(
-            "context", f"0 to {_CONTEXT_MOST}", _number(context), "Say how many lines around a match to show."
+            "context", f"0 to {_CONTEXT_MOST}", shown_number(context), "Say how many lines around a match to show."
         )
     if show not in _SHOWN:
         raise FileProblem("show", "lines, files or counts", repr(show[:40]), "Say what to show of the matches.")
@@ -151,10 +152,6 @@ async def _that_may_have(
     known = await in_thread(lambda: KnownFiles(real, below, files))
     named = await candidates(path_on(disk, below), factor, texts_alone=known.are_most)
     return (files, None) if named is None else (await in_thread(lambda: known.to_read(named)), known)
-
-
-def _number(value: int) -> str:
-    return str(value) if abs(value) < 10**20 else "a huge number"
 
 
 def _notes(walk: Walk) -> list[str]:

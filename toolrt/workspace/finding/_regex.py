@@ -288,8 +288,6 @@ class _Parser:
 
     def _escape(self) -> _Node:
         character = self._peek()
-        if not character:
-            self._refuse("a backslash with nothing behind it")
         if character in _ASSERTIONS:
             self._at += 1
             return _Where(_ASSERTIONS[character])

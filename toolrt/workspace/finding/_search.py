@@ -37,10 +37,10 @@ class SearchPattern:
     following: tuple[SearchPattern, ...] = ()
     #: Whether it ends with a line's end: nothing is wanted of the last line but that it begins.
     ends_line: bool = False
-    #: Where it may be in a text from one place on and before another; -1: nowhere.
-    _first: Callable[[str, int, int], int] = attrs.field(init=False, eq=False)
+    #: Where a line that has it may be in a text from one place on and before another: a place in the line; -1: nowhere.
+    first: Callable[[str, int, int], int] = attrs.field(init=False, eq=False)
 
-    @_first.default
+    @first.default
     def _first_of_factor(self) -> Callable[[str, int, int], int]:
         if self.factor is None:
             return lambda text, start, end: start if start < end else -1
@@ -73,10 +73,6 @@ class SearchPattern:
         """What every text has which has it: the factor of any of its lines."""
         known = [one.factor for one in (self, *self.following) if one.factor is not None]
         return max(known, key=lambda factor: factor.bits, default=None)
-
-    def first(self, text: str, start: int, end: int) -> int:
-        """Where a line that has it may be, from `start` on and before `end`: a place in the line; -1: nowhere."""
-        return self._first(text, start, end)
 
 
 def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:

@@ -22,6 +22,7 @@ from functools import partial
 import attrs
 
 from toolrt import probe
+from toolrt._plain import counted
 from toolrt.events import observer
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._held import FileAccess
@@ -238,7 +239,7 @@ class FileSearch:
     def answer(self, notes: list[str]) -> str:
         """What the search answers; `notes` are of the walk."""
         unsearched = [
-            f"{_files(count)} not searched, {reason}: {', '.join(names)}"
+            f"{counted(count, 'file')} {'was' if count == 1 else 'were'} not searched, {reason}: {', '.join(names)}"
             + (f" and {count - len(names)} more" if count > len(names) else "")
             for reason, (names, count) in self._unsearched.items()
         ]
@@ -261,10 +262,6 @@ def _cut(line: str) -> str:
 
 #: What some programs take for the end of a line, though here it is none: an answer has one line for each match.
 _OTHER_LINE_ENDS = {ord(end): repr(end)[1:-1] for end in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
-
-
-def _files(count: int) -> str:
-    return "1 file was" if count == 1 else f"{count} files were"
 
 
 def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProblem:
@@ -324,7 +321,10 @@ class _Blocks:
     def take(self, block: bytes, last: bool) -> None:
         """Search the next block; may run in a worker thread."""
         text = self._pending + self._text(block, last)
-        whole = len(text) if last and self.stopped is None else _last_line_end(text)
+        # A CR at the end of the text may be half of a line's end.
+        end = len(text) - text.endswith("\r")
+        ended = max(text.rfind("\n", 0, end), text.rfind("\r", 0, end)) + 1
+        whole = len(text) if last and self.stopped is None else ended
         lines, self._pending = text[:whole], text[whole:]
         found = matching_lines(lines, self._wanted, self.most - len(self.found))
         self.found += [LineFound(self._lines + one.number, one.text) for one in found]
@@ -350,9 +350,3 @@ class _Blocks:
             text = text[:nul]
             self.stop(_BINARY, begins + len(text.encode(self._encoding or DEFAULT, "surrogatepass")))
         return text
-
-
-def _last_line_end(text: str) -> int:
-    """Where the last line that has its end ends; a CR at the end of the text may be half of one."""
-    end = len(text) - text.endswith("\r")
-    return max(text.rfind("\n", 0, end), text.rfind("\r", 0, end)) + 1

@@ -216,7 +216,9 @@ class Walk:
             self.unread_rules = max(self.unread_rules, ignored.unread)
         self._visited += len(listed)
         listed = _not_left_out(listed, ignored)
-        kept = _looked_for(self._sought.matcher(states), listed)
+        matches = self._sought.matcher(states)
+        kept = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
+        kept = sorted([*kept, *listed.directories]) if listed.directories else kept
         if self._withholding is not None:
             kept = await self._allowed(names, kept, listed, self._withholding, states)
         self._push(names, kept, listed, ignored, states)
@@ -250,12 +252,6 @@ class Walk:
                 run = []
         self._pending.append((names, run if directories else kept, listed, None, ()))
         self._pending[begin:] = reversed(self._pending[begin:])
-
-
-def _looked_for(matches: NameTest, listed: Listing) -> list[str]:
-    """The directories among the names in a directory, and what `matches` of the rest."""
-    found = [name for some in _in_parts(listed.others) for name in (filter(matches, some) if matches else some)]
-    return sorted([*found, *listed.directories]) if listed.directories else found
 
 
 def _in_parts(names: Sequence[str]) -> Iterator[Sequence[str]]:

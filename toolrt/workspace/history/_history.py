@@ -342,7 +342,8 @@ class History:
         if lost:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
         done = await self._files.carry_out(owner, plan, contents)
-        parted, made_anew = ([row for row in done if test(row)] for test in (lambda row: row.parted, _makes))
+        parted = [row for row in done if row.parted]
+        made_anew = [row for row in done if row.before is None and row.after is not None and not row.makes_directory]
         already = {*rows}.difference(standing)
         return Undone(owner.batch_id, *map(_paths_of, (done, parted, made_anew, already)))
 
@@ -435,11 +436,6 @@ def _of_file(rows: Sequence[ChangeRow], key: Entry) -> list[ChangeRow]:
             found.append(row)
             name = row.key
     return found[::-1]
-
-
-def _makes(row: ChangeRow) -> bool:
-    """Whether it puts a file or a link where nothing was."""
-    return row.before is None and row.after is not None and row.after.kind in (Kind.FILE, Kind.SYMLINK)
 
 
 def _paths_of(rows: Iterable[ChangeRow]) -> tuple[str, ...]:

@@ -246,7 +246,8 @@ class _UndoPlan:
         file = _PlannedFile(after, {row.key: row.entry}, place=len(self.rows))
         place = self._removed.pop(row.key, None)
         earlier = None if place is None else self.rows[place]
-        if place is not None and earlier is not None and _are_files(earlier.before, after):
+        was = None if earlier is None or earlier.before is None else earlier.before.kind
+        if place is not None and was is Kind.FILE is after.kind:
             file.place = place
             self._revise(file, after)
         else:
@@ -410,10 +411,6 @@ def _as_found(before: EntryState | None, file: _PlannedFile) -> EntryState | Non
         return None
     mode = file.standing.mode if before.mode is None else before.mode
     return attrs.evolve(before, mode=mode, number=file.number, links=file.links)
-
-
-def _are_files(*standings: EntryState | None) -> bool:
-    return all(standing is not None and standing.kind is Kind.FILE for standing in standings)
 
 
 def _is_directory(standing: EntryState | None) -> bool:

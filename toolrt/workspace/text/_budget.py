@@ -139,7 +139,10 @@ def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estima
     # With the longest numbers there can be.
     room = budget - _counted("".join(_frame(path, len(lines), total, budget, len(lines), 2 * len(lines))), tokens)
     head = min(_fitting(lines, int(room * _HEAD), tokens), len(lines) - 1)
-    before = "".join(lines[:head]) if head else _beginning(lines[0], int(room * _HEAD), tokens)
+    before = "".join(lines[:head])
+    if not head:  # as much of the first line as fits
+        line, share = lines[0], int(room * _HEAD)
+        before = line[: _most(len(line), lambda size: _counted(line[:size], tokens) <= share)]
     room -= _counted(before, tokens)
     tail = _fitting(lines[head + 1 :][::-1], room, tokens)
     notice, gap = _frame(path, len(lines), total, budget, head + 1, len(lines) - tail)
@@ -157,11 +160,6 @@ def _frame(path: str, lines: int, total: int, budget: int, first: int, last: int
         f"are {last - first + 1} to read).]\n",
         f"[... {left_out} left out ...]\n",
     )
-
-
-def _beginning(line: str, budget: int, tokens: TokenCount) -> str:
-    """As much of a line as fits, where not even the first one does."""
-    return line[: _most(len(line), lambda size: _counted(line[:size], tokens) <= budget)]
 
 
 def _fitting(lines: Sequence[str], budget: int, tokens: TokenCount) -> int:

@@ -97,7 +97,7 @@ def check_range(path: str, offset: int | None, limit: int | None, tail: int | No
     """
     for name, value in (("offset", offset), ("limit", limit), ("tail", tail)):
         if value is not None and value < 1:
-            raise FileProblem(path, f"{name} of 1 or more", _shown_number(value), "Lines are counted from 1.")
+            raise FileProblem(path, f"{name} of 1 or more", shown_number(value), "Lines are counted from 1.")
     if tail is not None and not (offset is None and limit is None):
         raise FileProblem(path, "tail alone", "offset or limit as well", "Leave tail away, or them.")
 
@@ -116,15 +116,16 @@ def slice_of(path: str, text: str, offset: int | None, limit: int | None) -> str
         raise FileProblem(
             path,
             f"offset of at most {max(1, len(lines))}",
-            _shown_number(first),
+            shown_number(first),
             f"It has {counted(len(lines), 'line')}.",
         )
     return "".join(lines[first - 1 : None if limit is None else first - 1 + limit])
 
 
-def _shown_number(value: int) -> str:
+def shown_number(value: int) -> str:
+    """A number that a caller gave, as a refusal shows it."""
     # Python refuses to print an integer of more than 4,300 digits.
-    return str(value) if abs(value) < 10**20 else "a number beyond all lines"
+    return str(value) if abs(value) < 10**20 else "a huge number"
 
 
 def numbered(text: str, first: int) -> str:
@@ -275,7 +276,9 @@ class _Matches:
             return _joined(self._text, spans or self.spans(overlapping=False), lambda there: _with_ends_of(there, new))
         if not self._may_split and spans is None:
             return self._text.replace(self._old, new)
-        given = new if not self._may_split or _mixes(self._text) else _LONE.sub("\r\n", new)
+        # New lines end with CRLF where all others do.
+        mixes = "\r\n" not in self._text or _LONE.search(self._text) is not None
+        given = new if not self._may_split or mixes else _LONE.sub("\r\n", new)
         return _joined(self._text, spans or self.spans(overlapping=False), lambda _: given)
 
 
@@ -292,11 +295,6 @@ def _joined(text: str, spans: Iterable[tuple[int, int]], replacement: Callable[[
 def _splits(text: str, at: int) -> bool:
     """Whether `at` is between the two halves of a CRLF."""
     return text[at - 1 : at + 1] == "\r\n" if at > 0 else False
-
-
-def _mixes(text: str) -> bool:
-    """Whether `text` has a line end other than CRLF, or none at all."""
-    return "\r\n" not in text or _LONE.search(text) is not None
 
 
 def _with_ends_of(place: str, new: str) -> str:

@@ -23,6 +23,8 @@ the file has lines: many a patch calls a file empty that is not.
 from __future__ import annotations
 
 import functools
+import itertools
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from typing import Any, Literal
@@ -261,38 +263,24 @@ class _Layer:
     def found(self, wanted: tuple[str, ...], first: int = 0, end: int | None = None) -> list[int]:
         """The first places of `wanted` between these indices, one more than a refusal names."""
         end = len(self.keys) if end is None else end
-        counts = self._spots[0]
-        rarest = min(range(len(wanted)), key=lambda index: counts.get(wanted[index], 0))
-        if counts.get(wanted[rarest], 0) * len(wanted) > 4 * len(self.keys):
+        rarest = min(range(len(wanted)), key=lambda index: len(self._spots.get(wanted[index], ())))
+        spots = self._spots.get(wanted[rarest], ())
+        if len(spots) * len(wanted) > 4 * len(self.keys):
             return _searched(self.keys, wanted, max(first, 0), end)
-        places = (spot - rarest for spot in self._spots_of(wanted[rarest]))
+        places = (spot - rarest for spot in spots)
         within = (at for at in places if first <= at <= end - len(wanted) and self.stands(wanted, at))
-        return [at for _, at in zip(range(PLACES_NAMED + 1), within, strict=False)]
-
-    def _spots_of(self, key: str) -> Iterator[int]:
-        """Where a line is."""
-        _, first, others = self._spots
-        spot = first.get(key)
-        while spot is not None:
-            yield spot
-            spot = others.get(spot)
+        return list(itertools.islice(within, PLACES_NAMED + 1))
 
     @functools.cached_property
-    def _spots(self) -> tuple[dict[str, int], dict[str, int], dict[int, int]]:
-        """How often each line is there, where it is first, and by each place the next one.
-
-        A list for each line would be a work for Python's garbage collector, as `Hunks` says.
-        """
-        counts: dict[str, int] = {}
-        first: dict[str, int] = {}
-        others: dict[int, int] = {}
-        for index in reversed(range(len(self.keys))):
-            key = self.keys[index]
-            if key in first:
-                others[index] = first[key]
-            counts[key] = counts.get(key, 0) + 1
-            first[key] = index
-        return counts, first, others
+    def _spots(self) -> dict[str, array[int]]:
+        """Where each line is.  A list for each would be a work for Python's garbage collector, as `Hunks` says."""
+        spots: dict[str, array[int]] = {}
+        for index, key in enumerate(self.keys):
+            if key in spots:
+                spots[key].append(index)
+            else:
+                spots[key] = array("L", (index,))
+        return spots
 
 
 class _ExactLines:
@@ -339,7 +327,8 @@ class _LooseLines:
         self.layers = [
             _Layer(keys, _without_end),
             _Layer(trimmed, lambda line: _trimmed(_without_end(line))),
-            _Layer(trimmed, _with_its_space),
+            # The first space of context may be the line's own, and no sign.
+            _Layer(trimmed, lambda line: _trimmed(line if line[0] == " " else line[1:])),
         ]
         self.insert_least, self.insert_most = 0, len(self.lines)
 
@@ -392,11 +381,6 @@ def _without_end(line: HunkLine) -> str:
 
 def _trimmed(text: str) -> str:
     return text.rstrip(" \t\r\n")
-
-
-def _with_its_space(line: HunkLine) -> str:
-    """The line as it is where the first space of context was the line's own, and no sign."""
-    return _trimmed(line if line[0] == " " else line[1:])
 
 
 def _placed(text: _ExactLines | _LooseLines, hunks: Hunks, exactly: bool) -> _Placed | _Failure:

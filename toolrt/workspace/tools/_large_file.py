@@ -61,21 +61,21 @@ class LargeFile:
         Checkpoint: always.
         """
         at, line = 0, 1
-        while line < first:
-            block = await self._block(at, _BLOCK)
-            if not block:
-                raise await self._too_far(first)
+        while line < first and (block := await self._block(at, _BLOCK)):
             count, end = await in_thread(partial(self._skipped, block, first - line))
             line, at = line + count, at + (end if line + count == first else len(block))
         found = b""
-        while len(found) <= self._bytes and (block := await self._block(at, _BLOCK)):
+        # From so many bytes on a text is longer than the answer may be, whatever its characters are.
+        enough = 4 * self.most + 64
+        while line == first and len(found) <= enough and (block := await self._block(at, _BLOCK)):
             found, at = found + block, at + len(block)
             if limit is not None:
                 count, end = await in_thread(partial(self._skipped, found, limit))
                 if count == limit:
                     return self._text(found[:end])
         if not found and first > 1:
-            raise await self._too_far(first)
+            count = await self.count()
+            raise FileProblem(self._identity.path, f"offset of at most {count}", f"{first}", f"It has {count} lines.")
         return self._text(found, cut=at < self._size)
 
     async def last_lines(self, count: int) -> tuple[str, int]:
@@ -88,7 +88,7 @@ class LargeFile:
         """
         await self._block(0, 4)
         at, found, starts = self._size, b"", [0]
-        while at > 0 and len(found) <= self._bytes and len(starts) <= count:
+        while at > 0 and len(found) <= 4 * self.most + 64 and len(starts) <= count:
             begin = max(0, at - _BLOCK) // self._unit * self._unit
             found = (await self._block(begin, at - begin, to_its_end=True)) + found
             at, text = begin, found.decode(self._ends_as, "replace")
@@ -114,15 +114,6 @@ class LargeFile:
             at += len(block)
         last = block[-self._unit :].decode(self._ends_as, "replace")
         return ends + (last not in "\r\n")
-
-    @property
-    def _bytes(self) -> int:
-        """From how many bytes on a text is longer than the answer may be, whatever its characters are."""
-        return 4 * self.most + 64
-
-    async def _too_far(self, first: int) -> FileProblem:
-        count = await self.count()
-        return FileProblem(self._identity.path, f"offset of at most {count}", f"{first}", f"It has {count} lines.")
 
     async def _block(self, at: int, size: int, *, to_its_end: bool = False) -> bytes:
         """The bytes from `at` on; none at the end.  A CR at the end is left to the next, unless `to_its_end`."""

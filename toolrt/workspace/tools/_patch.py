@@ -257,10 +257,10 @@ class _Section:
             return old[2:], new[2:]
         return old, new
 
-    @property
-    def may_begin_bare(self) -> bool:
-        """Whether lines may follow that are a hunk without a header."""
-        return None not in (self.old, self.new) and not self.hunks and not (self.starred and self.new == _NOTHING)
+    def begins_bare(self, line: str) -> bool:
+        """Whether a hunk without a header begins with that line, which follows."""
+        may_begin = None not in (self.old, self.new) and not self.hunks and not (self.starred and self.new == _NOTHING)
+        return may_begin and (line[:1] in ("+", "-", " ") or (self.starred and line.strip() != ""))
 
 
 def _ends_named(old: str, new: str, plain: bool = False) -> tuple[str | None, str | None]:
@@ -326,7 +326,7 @@ class _PatchReader:
                     _refuse(self._at + 1, "the file's names, on --- and +++ lines", "a hunk")
                 section.add(self._hunk(line, section))
                 continue
-            elif section is not None and section.may_begin_bare and self._is_bare_hunk(section, line):
+            elif section is not None and section.begins_bare(line):
                 section.add(self._by_structure(self._at + 1, self._at, ()))
                 continue
             elif section is not None:
@@ -402,10 +402,6 @@ class _PatchReader:
         old = _NOTHING if word == "Add File" else name
         new = _NOTHING if word == "Delete File" else name
         return _Section(self._at + 1, old=old, new=new, starred=True)
-
-    def _is_bare_hunk(self, section: _Section, line: str) -> bool:
-        """Whether a hunk without a header begins here."""
-        return line[:1] in ("+", "-", " ") or (section.starred and line.strip() != "")
 
     def _extended(self, section: _Section, line: str) -> None:
         """A line between two parts, or one of git's own header."""
