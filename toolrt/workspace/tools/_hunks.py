@@ -169,20 +169,16 @@ def patched(path: str, text: str, hunks: Hunks, exactly: bool = False) -> str:
         FileProblem: some hunk's old lines are nowhere, or at several places; says which.
     """
     for _, some in groupby(hunks, lambda hunk: hunk.turn):
-        text = _patched(path, text, Hunks(some), exactly)
+        part = Hunks(some)
+        lines: _ExactLines | _LooseLines = _ExactLines(text)
+        placed = _placed(lines, part, exactly)
+        if isinstance(placed, _Failure):
+            lines = _LooseLines(text)
+            placed = _placed(lines, part, exactly)
+        if isinstance(placed, _Failure):
+            raise placed.problem(path, text)
+        text = lines.made(placed)
     return text
-
-
-def _patched(path: str, text: str, hunks: Hunks, exactly: bool) -> str:
-    exact = _ExactLines(text)
-    placed = _placed(exact, hunks, exactly)
-    if not isinstance(placed, _Failure):
-        return exact.made(placed)
-    loose = _LooseLines(text)
-    placed = _placed(loose, hunks, exactly)
-    if isinstance(placed, _Failure):
-        raise placed.problem(path, text)
-    return loose.made(placed)
 
 
 #: The index of the line at which each hunk begins, and the hunks, from the top.

@@ -66,8 +66,7 @@ class LargeFile:
             line, at = line + count, at + (end if line + count == first else len(block))
         found = b""
         # From so many bytes on a text is longer than the answer may be, whatever its characters are.
-        enough = 4 * self.most + 64
-        while line == first and len(found) <= enough and (block := await self._block(at, _BLOCK)):
+        while line == first and len(found) <= 4 * self.most + 64 and (block := await self._block(at, _BLOCK)):
             found, at = found + block, at + len(block)
             if limit is not None:
                 count, end = await in_thread(partial(self._skipped, found, limit))
