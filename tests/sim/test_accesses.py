@@ -11,7 +11,7 @@ import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
-from toolrt.sim._trio_internals._required import REQUIRED
+from toolrt.sim._trio_internals._required import required
 
 
 def touched(program: Callable[[], Awaitable[Any]], policy: sim.Policy | None = None) -> list[list[str]]:
@@ -309,8 +309,7 @@ def test_things_made_outside_keep_one_name() -> None:
 def _patched() -> dict[tuple[object, str], object]:
     return {
         (holder, name): holder.__dict__[name]
-        for _, module, owner, names in REQUIRED
-        for holder in [getattr(module, owner) if owner else module]
+        for _, holder, names in required()
         for name in names
         if name in holder.__dict__
     }

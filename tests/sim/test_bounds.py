@@ -18,7 +18,7 @@ import trio
 
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
-from toolrt.sim._trio_internals import is_in_step
+from toolrt.sim._trio_internals._forced_end import is_in_step
 from toolrt.sim.engine._host import current_scheduler
 
 Program = Callable[[], Awaitable[Any]]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from toolrt import sim
 from toolrt.sim import _trio_internals
-from toolrt.sim._trio_internals._required import REQUIRED, REQUIRED_LATER
+from toolrt.sim._trio_internals._required import REQUIRED
 
 INTERNALS = Path(_trio_internals.__file__).parent
 SIM = Path(sim.__file__).parent
 
 #: The names that the self-test looks for, and the classes it looks for them in.
-REQUIRED_NAMES = {name for _, _, owner, names in REQUIRED for name in (*names, owner)}
-REQUIRED_NAMES |= {name for _, owner, names in REQUIRED_LATER for name in (*names, owner)}
+REQUIRED_NAMES = {name for names in REQUIRED.values() for name in names.split()}
+REQUIRED_NAMES |= {path.rpartition(".")[2] for path in REQUIRED if path not in sys.modules}
 
 #: The modules that the others are found by, and Python's own.
 KNOWN = {"_core", "_run", "_getframe"}

@@ -18,7 +18,9 @@ from typing import Any
 
 import trio
 
-from toolrt.sim._trio_internals import Primitives, Seam, hold_due, release
+from toolrt.sim._trio_internals._held import hold_due, release
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._things import Primitives
 from toolrt.sim.engine._roster import Roster
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import trio
 from trio.lowlevel import Abort, Task
 
-from toolrt.sim._trio_internals import Seam
+from toolrt.sim._trio_internals._seam import Seam
 
 # Callbacks that are left at the end of an execution may call for others that often.
 _PASSES_FOR_CALLBACKS = 100

@@ -18,17 +18,12 @@ import trio
 from trio.lowlevel import Abort, Task
 
 from toolrt import probe
-from toolrt.sim._trio_internals import (
-    Decided,
-    OwnRun,
-    Primitives,
-    Reports,
-    Seam,
-    StandIns,
-    controlled,
-    outside_run,
-    seam_of_this_run,
-)
+from toolrt.sim._trio_internals._control import controlled, outside_run
+from toolrt.sim._trio_internals._decided import Decided
+from toolrt.sim._trio_internals._reports import Reports
+from toolrt.sim._trio_internals._seam import OwnRun, Seam, seam_of_this_run
+from toolrt.sim._trio_internals._stand_ins import StandIns
+from toolrt.sim._trio_internals._things import Primitives
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
 from toolrt.sim.engine._execution import Execution

@@ -8,7 +8,8 @@ import trio
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path
-from toolrt.sim._trio_internals import TIME, Primitives, Seam, cancels, reads
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._things import TIME, Primitives, cancels, reads
 
 
 class ExtraChoices:

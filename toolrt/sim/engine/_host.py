@@ -14,16 +14,10 @@ from typing import TypeVar
 import trio
 
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep
-from toolrt.sim._trio_internals import (
-    CLOCKS,
-    FILES,
-    PROCESSES,
-    RANDOM,
-    SOCKETS,
-    Reports,
-    check_supported,
-    is_host_of_guest,
-)
+from toolrt.sim._trio_internals._decided import CLOCKS, FILES, PROCESSES, RANDOM, SOCKETS
+from toolrt.sim._trio_internals._reports import Reports
+from toolrt.sim._trio_internals._required import check_supported
+from toolrt.sim._trio_internals._seam import is_host_of_guest
 from toolrt.sim.engine._executions import Executions
 from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from trio.lowlevel import Task
 
-from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, PARKED, Seam
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster

@@ -16,7 +16,7 @@ from toolrt._plain import frozen, plain, stable_text
 from toolrt.events import EventRecord
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import TaskPath
-from toolrt.sim._trio_internals import Primitives
+from toolrt.sim._trio_internals._things import Primitives
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._polls import PolledTime

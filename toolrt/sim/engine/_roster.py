@@ -32,7 +32,8 @@ from toolrt.sim._paths import (
     path_of_real,
     path_of_thread,
 )
-from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
+from toolrt.sim._trio_internals._seam import Seam, nursery_of
+from toolrt.sim._trio_internals._things import SOON, Primitives
 from toolrt.sim.engine._waiting import waits_for
 
 

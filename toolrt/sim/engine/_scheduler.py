@@ -35,17 +35,10 @@ from trio.lowlevel import Task
 from toolrt.errors import DefinitionRefused, InternalError, RealTimeout, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._paths import CLOCK
-from toolrt.sim._trio_internals import (
-    BOUNDARIES,
-    DUE,
-    ENDED,
-    GOES_ON,
-    Primitives,
-    Seam,
-    begun_under,
-    can_step_inside,
-    nursery_of,
-)
+from toolrt.sim._trio_internals._forced_end import BOUNDARIES
+from toolrt.sim._trio_internals._seam import Seam, nursery_of
+from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, can_step_inside
+from toolrt.sim._trio_internals._things import Primitives, begun_under
 from toolrt.sim.engine._apart import DeadlinesApart
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices

@@ -29,7 +29,9 @@ from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
 from toolrt.sim._paths import CALLBACKS
-from toolrt.sim._trio_internals import Primitives, begins_awake, begins_cancelled, deed_of, is_loop
+from toolrt.sim._trio_internals._reporter import deed_of
+from toolrt.sim._trio_internals._seam import begins_awake, begins_cancelled, is_loop
+from toolrt.sim._trio_internals._things import Primitives
 from toolrt.sim.engine._variables import NO_VALUE, Held, Variables, held_in
 from toolrt.sim.engine._waiting import waited_for
 

@@ -6,7 +6,7 @@ from math import inf
 
 from toolrt.errors import Deadlock, StepLimit, StuckStep
 from toolrt.sim._paths import key_of_path
-from toolrt.sim._trio_internals import Seam
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
 from toolrt.sim.engine._waiting import waited_for

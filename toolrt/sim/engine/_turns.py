@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trio.lowlevel import Task
 
-from toolrt.sim._trio_internals import Seam
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._roster import Roster
 
 if TYPE_CHECKING:

@@ -31,16 +31,16 @@ from typing import Any
 
 from toolrt._without_io import has_threads
 from toolrt.errors import StuckStep
-from toolrt.sim._trio_internals import (
+from toolrt.sim._trio_internals._forced_end import (
     ForcedEnd,
     beside_steps,
-    can_step_inside,
     forced_end,
     functions_of_step,
     is_in_step,
     let_go,
     where_it_stands,
 )
+from toolrt.sim._trio_internals._step import can_step_inside
 from toolrt.sim.engine._teardown import without_warnings
 
 # Wall seconds between two interrupts.

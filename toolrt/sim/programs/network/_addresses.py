@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import SOCKETS
+from toolrt.sim._trio_internals._decided import SOCKETS
 from toolrt.sim.programs.network._endpoints import Address, Endpoint, failed
 from toolrt.sim.programs.network._links import Host, touch
 

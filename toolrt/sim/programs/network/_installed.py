@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import SOCKETS, Replacements, Seam, SocketRun, replace_sockets
+from toolrt.sim._trio_internals._decided import SOCKETS
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._sockets import SocketRun, replace_sockets
 from toolrt.sim.programs.network._datagrams import Datagrams
 from toolrt.sim.programs.network._endpoints import failed
 from toolrt.sim.programs.network._resolver import Resolver, addresses_of, names_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolrt import probe
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import Arrivals, SocketRun
+from toolrt.sim._trio_internals._sockets import Arrivals, SocketRun
 
 
 def touch(resource: Resource, write: bool) -> None:

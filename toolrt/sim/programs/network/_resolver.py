@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import real_getaddrinfo, real_getnameinfo
+from toolrt.sim._trio_internals._sockets import real_getaddrinfo, real_getnameinfo
 from toolrt.sim.programs.network._state import NetworkState, refuse
 
 _NUMERIC = socket.AI_NUMERICHOST

@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import SOCKETS, lent
+from toolrt.sim._trio_internals._decided import SOCKETS
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.programs.network._endpoints import Endpoint, failed
 from toolrt.sim.programs.network._resolver import numeric_address
 from toolrt.sim.programs.network._state import NetworkState, refuse

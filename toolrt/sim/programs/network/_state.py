@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from toolrt.errors import NotSimulated
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import SOCKETS, SocketRun
+from toolrt.sim._trio_internals._decided import SOCKETS
+from toolrt.sim._trio_internals._sockets import SocketRun
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._addresses import Addresses
 from toolrt.sim.programs.network._datagrams import Datagrams

@@ -33,7 +33,7 @@ from trio.lowlevel import Abort
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import PROCESS
-from toolrt.sim._trio_internals import Seam
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.network._state import refuse

@@ -19,7 +19,10 @@ from typing import Any
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import FILES, PROCESSES, Replacements, Seam, process_names
+from toolrt.sim._trio_internals._children import process_names
+from toolrt.sim._trio_internals._decided import FILES, PROCESSES
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._endpoints import failed

@@ -14,7 +14,8 @@ import subprocess
 from typing import Any
 
 from toolrt.errors import RealTimeout
-from toolrt.sim._trio_internals import OUTSIDE, Seam
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._things import OUTSIDE
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.processes._child import ChildProcess

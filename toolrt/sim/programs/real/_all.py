@@ -20,7 +20,8 @@ from trio.lowlevel import Abort, Task
 from toolrt.errors import RealTimeout
 from toolrt.probe import Resource
 from toolrt.sim._paths import REAL
-from toolrt.sim._trio_internals import OUTSIDE, Seam
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._things import OUTSIDE
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.real._opened import RealFile, identity_of

@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from toolrt.sim._trio_internals import FILES, SOCKETS, Replacements, Seam, replace_real_io
+from toolrt.sim._trio_internals._decided import FILES, SOCKETS
+from toolrt.sim._trio_internals._real_io import replace_real_io
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._state import NETWORKS
 from toolrt.sim.programs.real._all import RealFiles

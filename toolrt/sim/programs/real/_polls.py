@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from toolrt.sim._trio_internals import real_monotonic, real_sleep
+from toolrt.sim._trio_internals._decided import real_monotonic, real_sleep
 
 #: What a socket or file carries: bytes, messages, or connections to be accepted.
 STREAMS, MESSAGES, LISTENS = "bytes", "messages", "connections"

@@ -15,7 +15,7 @@ import trio
 from trio.lowlevel import Abort, Task
 
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import OUTSIDE
+from toolrt.sim._trio_internals._things import OUTSIDE
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.real._opened import RealFile
 

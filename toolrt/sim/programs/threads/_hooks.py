@@ -20,7 +20,10 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import SOON, Replacements, Seam, asks_of, lent, thread_names
+from toolrt.sim._trio_internals._lent import lent, thread_names
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._things import SOON, asks_of
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.threads._locks import LOCKS, lock_of, take, wake_waiters
 from toolrt.sim.programs.threads._own import end_own_threads, replace_own_threads

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.threads._worker import SimulatedThread
 

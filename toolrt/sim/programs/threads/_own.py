@@ -21,7 +21,9 @@ from weakref import WeakKeyDictionary
 import outcome
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import Replacements, Seam, lent
+from toolrt.sim._trio_internals._lent import lent
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.threads._worker import Abandoned, SimulatedThread

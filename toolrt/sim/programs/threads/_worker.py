@@ -35,7 +35,10 @@ from trio.lowlevel import Abort
 
 from toolrt._without_io import has_threads
 from toolrt.errors import DefinitionRefused, NotSimulated, StuckStep, StuckThread
-from toolrt.sim._trio_internals import Seam, lent, look_no_more, name_os_thread, real_monotonic, where_it_stands
+from toolrt.sim._trio_internals._decided import real_monotonic
+from toolrt.sim._trio_internals._forced_end import look_no_more, where_it_stands
+from toolrt.sim._trio_internals._lent import lent, name_os_thread
+from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import end_of_limit

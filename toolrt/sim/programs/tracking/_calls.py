@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, ExitStack
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._builtins import CLASSES, FUNCTIONS, builtin, container_method, foreign, reads_deeply
 from toolrt.sim.programs.tracking._kinds import (

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from toolrt.probe import ANYTHING
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,

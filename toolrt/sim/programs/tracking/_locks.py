@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.programs.threads._locks import LOCKS, give, lock_of, take
 from toolrt.sim.programs.tracking._touch import made, name_of, now, report
 

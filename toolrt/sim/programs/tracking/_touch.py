@@ -22,7 +22,7 @@ from typing import Any
 
 from toolrt import probe
 from toolrt.probe import ANYTHING, Resource
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.engine._looks import only_looks
 from toolrt.sim.programs.tracking._births import attributes_of
 from toolrt.sim.programs.tracking._kinds import (

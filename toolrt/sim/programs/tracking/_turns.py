@@ -15,7 +15,7 @@ from functools import cached_property
 from types import CodeType
 from typing import Any
 
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim.programs.threads._worker import SimulatedThread
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
