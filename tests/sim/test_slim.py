@@ -126,6 +126,7 @@ def test_trio_has_its_own_functions_again() -> None:
         return (
             run.Runner.spawn_impl,
             run.CancelScope._might_change_registered_deadline,
+            run.CancelStatus.recalculate,
             run.cancel_shielded_checkpoint,
         )
 

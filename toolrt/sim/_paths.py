@@ -116,27 +116,15 @@ class TaskPath:
 _CHILDREN_KEPT = 1_000
 
 
-def path_of_thread(starter: TaskPath, number: int) -> TaskPath:
-    """Give the path of the worker thread that a task starts after so many others."""
-    return _path_beside(THREAD, starter, number)
-
-
-def path_of_real(starter: TaskPath, number: int) -> TaskPath:
-    """Give the path of the wait for a real file or socket that a task begins after so many others."""
-    return _path_beside(REAL, starter, number)
-
-
 def path_of_deadline(number: int) -> TaskPath:
     """Give the path of the deadline that comes apart from others after so many such."""
     return TaskPath((*_BESIDE[DEADLINE], number), f"{DEADLINE}.{number}")
 
 
-def path_of_process(starter: TaskPath, number: int) -> TaskPath:
-    """Give the path of the child process that a task starts after so many others."""
-    if starter.name.startswith(PROCESS):
-        return starter.child(2 * number)
-    return _path_beside(PROCESS, starter, 2 * number)
-
-
-def _path_beside(root: str, starter: TaskPath, number: int) -> TaskPath:
-    return TaskPath((*_BESIDE[root], *starter.key, number), f"{root}{starter.name.removeprefix(ROOT)}.{number}")
+def path_beside(kind: str, starter: TaskPath, number: int) -> TaskPath:
+    """Give the path of what a task starts after so many others of its kind: a thread, a real wait, a child process."""
+    if kind == PROCESS:
+        number *= 2
+        if starter.name.startswith(PROCESS):
+            return starter.child(number)
+    return TaskPath((*_BESIDE[kind], *starter.key, number), f"{kind}{starter.name.removeprefix(ROOT)}.{number}")

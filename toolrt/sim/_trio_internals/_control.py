@@ -28,12 +28,12 @@ from trio.lowlevel import Task
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._decided import FILES, PROCESSES, SOCKETS, Decided
 from toolrt.sim._trio_internals._forced_end import where_it_stands
-from toolrt.sim._trio_internals._mock_clock import install_mock_clock
+from toolrt.sim._trio_internals._mock_clock import mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import END, FORK, LOOP, PROCESS, SOCKET, THREAD, refusals
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
-from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
+from toolrt.sim._trio_internals._seam import OwnRun, Seam
+from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_recalculate, slim_spawn
 from toolrt.sim._trio_internals._stand_ins import StandIns
 
 _core: Any = trio._core
@@ -56,12 +56,16 @@ _IO_WAITS = (
 class _Shuffler:
     """Stands in for Trio's random generator: `shuffle` schedules our run, all else is the real one's."""
 
-    def __init__(self, real: Any, tick: Callable[[list[Task]], bool]) -> None:
+    def __init__(self, real: Any, own_run: OwnRun, tick: Callable[[list[Task]], None]) -> None:
         self._real = real
+        self._own_run = own_run
         self._tick = tick
 
     def shuffle(self, batch: list[Task]) -> None:
-        if not self._tick(batch):
+        seam = self._own_run.seam
+        if seam is not None and seam.is_current():
+            self._tick(batch)
+        else:
             self._real.shuffle(batch)
 
     def __getattr__(self, name: str) -> Any:
@@ -69,19 +73,17 @@ class _Shuffler:
 
 
 @contextmanager
-def controlled(
-    tick: Callable[[list[Task]], bool], mine: Callable[[], Seam | None], decided: Decided
-) -> Iterator[StandIns]:
+def controlled(tick: Callable[[list[Task]], None], own_run: OwnRun, decided: Decided) -> Iterator[StandIns]:
     """Let `tick` schedule a run of ours inside the block; give the stand-ins that its programs enter.
 
     Args:
-        tick: is given the runnable tasks of each pass of any Trio loop in this process; False says "not mine".
-        mine: gives the run under control in a thread that is inside it, else None.
+        tick: is given the runnable tasks of each pass of that run's loop.
+        own_run: the run under control.
         decided: decides what the program asks of chance and of clocks.
     """
 
     def note_start(frame: FrameType) -> None:
-        if (current := mine()) is not None:
+        if (current := own_run.mine()) is not None:
             current.started[where_it_stands(frame)] += 1
 
     def refused(
@@ -96,23 +98,20 @@ def controlled(
         # What refuses in the place of another refusal has its `refuses`, too.
         @wraps(real)
         def refuse(*args: Any, **kwargs: Any) -> Any:
-            current = mine()
-            if (
-                current is not None
-                and current.owns(current.current_task())
-                and not (stays is not None and stays(*args, **kwargs))
-            ):
-                refusal = NotSimulated(action, remedy)
-                # The program may swallow what is raised here: the execution ends all the same.
-                current.refused(refusal)
-                raise refusal
-            return real(*args, **kwargs)
+            # Before the run has begun, no step of the program runs.
+            seam = None if own_run.seam is None else own_run.in_step()
+            if seam is None or (stays is not None and stays(*args, **kwargs)):
+                return real(*args, **kwargs)
+            refusal = NotSimulated(action, remedy)
+            # The program may swallow what is raised here: the execution ends all the same.
+            seam.refused(refusal)
+            raise refusal
 
         refuse.__dict__.setdefault("refuses", real)
         return holder, name, refuse
 
     thread = "use trio.to_thread.run_sync, which is simulated, or call the function directly"
-    own_run = "await the function itself; a simulation already is its Trio run"
+    nested = "await the function itself; a simulation already is its Trio run"
     process = 'start one that sim.Process declares with trio.run_process, or say sim.leave_real("processes")'
     outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
     files = f'{outside}, or say sim.leave_real("{FILES}")'
@@ -122,8 +121,8 @@ def controlled(
         return decided.leaves_real(SOCKETS) or type(sock) is not socket.socket
 
     def calls_callbacks(_: object, waits_for: object, *__: object) -> bool:
-        current = mine()
-        return current is not None and current.calls_back_on(waits_for)
+        seam = own_run.seam
+        return seam is not None and seam.calls_back_on(waits_for)
 
     def leaves_processes_real(*_: object, **__: object) -> bool:
         return decided.leaves_real(PROCESSES)
@@ -142,33 +141,35 @@ def controlled(
     replacements = Replacements()
     had_hypothesis = "hypothesis" in sys.modules
     waits = [name for name in _IO_WAITS if name in _run.TheIOManager.__dict__]
+    in_order = recalculate_in_path_order(own_run)
     slim = [
         (_run.Runner, "spawn_impl", slim_spawn(note_start)),
         (_run.CancelScope, "_might_change_registered_deadline", slim_deadline()),
+        (_run.CancelStatus, "recalculate", slim_recalculate(in_order)),
         (_run, "cancel_shielded_checkpoint", slim_checkpoint()),
     ]
     table = [
-        (_run, "_r", _Shuffler(_run._r, tick)),
+        (_run, "_r", _Shuffler(_run._r, own_run, tick)),
         (_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
-        (_run.CancelStatus, "recalculate", recalculate_in_path_order(mine)),
-        (_run.Deadlines, "expire", expire_in_path_order(mine)),
+        (_run.CancelStatus, "recalculate", in_order),
+        (_run.Deadlines, "expire", expire_in_path_order(own_run)),
         *(slim if is_known() else ()),
-        (_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine)),
-        (_run.Runner, "current_statistics", _statistics_of_the_program(mine)),
-        (signal, "raise_signal", _interrupts_the_program(mine)),
+        (_run.EntryQueue, "run_sync_soon", _soon_in_turn(own_run)),
+        (_run.Runner, "current_statistics", _statistics_of_the_program(own_run)),
+        (signal, "raise_signal", _interrupts_the_program(own_run)),
         refused(threading.Thread, "start", THREAD, thread),
         # Both trio.run and guest mode begin here.
-        refused(_run, "setup_runner", "start a Trio run of its own", own_run),
+        refused(_run, "setup_runner", "start a Trio run of its own", nested),
         # Made outside the program: a socket of the network in memory does not get here.
         refused(_socket._SocketType, "__init__", "use a socket of the operating system", sockets, is_no_socket),
         *(refused(_run.TheIOManager, name, "wait for real input or output", files, calls_callbacks) for name in waits),
+        *mock_clock(own_run),
         *(refused(one.holder, one.name, one.action, *ways[one.kind]) for one in list(refusals())),
     ]
     try:
         replacements.replace_all(table)
-        install_mock_clock(replacements.replace, mine)
-        stand_ins = StandIns(mine)
-        with decided.installed(mine), stand_ins.ready():
+        stand_ins = StandIns(own_run)
+        with decided.installed(own_run), stand_ins.ready():
             yield stand_ins
     finally:
         replacements.put_back()
@@ -177,14 +178,14 @@ def controlled(
             _run._hypothesis_plugin_setup()
 
 
-def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any], Any]:
+def _statistics_of_the_program(own_run: OwnRun) -> Callable[[Any], Any]:
     """Make what counts tasks as a Trio run does that has the program for its main task."""
     real = _run.Runner.current_statistics
 
     @wraps(real)
     def current_statistics(runner: Any) -> Any:
-        statistics, seam = real(runner), mine()
-        if seam is None or not seam.owns(seam.current_task()):
+        statistics, seam = real(runner), own_run.in_step()
+        if seam is None:
             return statistics
         # The harness waits for the program; tasks that can run are in no queue of Trio's.  The one that calls callbacks
         # would wait for a socket until the loop looks at it.
@@ -195,14 +196,14 @@ def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any
     return current_statistics
 
 
-def _soon_in_turn(mine: Callable[[], Seam | None]) -> Callable[..., None]:
+def _soon_in_turn(own_run: OwnRun) -> Callable[..., None]:
     """Make what gives Trio's loop a callback wake the task that calls it at once, where a step of the program does."""
     real = _run.EntryQueue.run_sync_soon
 
     @wraps(real)
     def run_sync_soon(queue: Any, function: Callable[..., object], *args: Any, idempotent: bool = False) -> None:
-        seam = mine()
-        if seam is None or queue.done or not seam.owns(seam.current_task()) or seam.runner.entry_queue is not queue:
+        seam = None if queue.done else own_run.in_step()
+        if seam is None or seam.runner.entry_queue is not queue:
             real(queue, function, *args, idempotent=idempotent)
             return
         if idempotent:
@@ -215,14 +216,13 @@ def _soon_in_turn(mine: Callable[[], Seam | None]) -> Callable[..., None]:
     return run_sync_soon
 
 
-def _interrupts_the_program(mine: Callable[[], Seam | None]) -> Callable[[int], None]:
+def _interrupts_the_program(own_run: OwnRun) -> Callable[[int], None]:
     """Make what has the program's first task get an interrupt that the program itself raises, as Ctrl-C would."""
     real = signal.raise_signal
 
     @wraps(real)
     def raise_signal(number: int) -> None:
-        seam = mine()
-        if seam is not None and number == signal.SIGINT and seam.owns(seam.current_task()):
+        if number == signal.SIGINT and (seam := own_run.in_step()) is not None:
             seam.interrupt_instead()
         real(number)
 

@@ -32,7 +32,7 @@ from typing import Any
 from toolrt import probe
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._lent import lent
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun, Seam
 from toolrt.sim._trio_internals._things import TIME
 
 #: What an execution can decide, and what it can leave real besides.
@@ -57,23 +57,20 @@ class Decided:
 
     def __init__(self) -> None:
         self._generator: random.Random | None = None
-        # The number of the stream, and whether something came from it: a program may seed the generator first.
+        # The number of the stream, and whether a program has seeded the generator: then nothing comes from it.
         self._stream = 0
-        self._used = self._seeded = False
+        self._seeded = False
+        #: The stream of random numbers that the execution has drawn from; None: it has drawn none.
+        self.drawn_from: int | None = None
         self._real: frozenset[str] = frozenset()
         self._seam: Seam | None = None
 
     def begin(self, stream: int = 0) -> None:
         """Begin another execution, with this stream of random numbers."""
         self._generator, self._stream = None, stream
-        self._used = self._seeded = False
+        self._seeded, self.drawn_from = False, None
         if self._real:
             self._real = frozenset()
-
-    @property
-    def drawn_from(self) -> int | None:
-        """The stream of random numbers that the execution has drawn from; None: it has drawn none."""
-        return self._stream if self._used else None
 
     def leave_real(self, kinds: frozenset[str]) -> None:
         """Leave these kinds real until the execution has ended."""
@@ -84,16 +81,11 @@ class Decided:
         return kind in self._real
 
     @contextmanager
-    def installed(self, mine: Callable[[], Seam | None]) -> Iterator[None]:
-        """Decide inside the block, in the steps of the program's tasks.
-
-        Args:
-            mine: gives the seam of the run that is under control, where this thread is in it.
-        """
+    def installed(self, own_run: OwnRun) -> Iterator[None]:
+        """Decide inside the block, in the steps of the program's tasks."""
 
         def seam_for(kind: str) -> Seam | None:
-            seam = mine()
-            return seam if seam is not None and kind not in self._real and seam.owns(seam.current_task()) else None
+            return None if kind in self._real else own_run.in_step()
 
         undo: list[Callable[[], None]] = []
 
@@ -128,7 +120,8 @@ class Decided:
         if self._generator is None:
             self._generator = random.Random(self._stream)
             _hidden.gauss_next = None
-        self._used |= not self._seeded
+        if not self._seeded:
+            self.drawn_from = self._stream
         return self._generator
 
     def _install_random(self, replace: Callable[..., None]) -> None:

@@ -36,11 +36,12 @@ class Leftovers:
 
     Args:
         runner: Trio's runner, when nothing but the harness and Trio's own tasks is in it.
+        disarm: keeps what ends a step by force from being raised again.
     """
 
-    def __init__(self, runner: Any) -> None:
+    def __init__(self, runner: Any, disarm: Disarm) -> None:
         self._runner = runner
-        self._disarm = Disarm()
+        self._disarm = disarm
         self._runq = runner.runq
         self._tasks = runner.tasks
         self._baseline = frozenset(runner.tasks)

@@ -6,32 +6,26 @@ a jump moves that, and `trio.lowlevel.current_clock` gives it.  Any other mock c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import trio
 
 from toolrt import probe
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun
 from toolrt.sim._trio_internals._things import TIME
 
 _core: Any = trio._core
 _Runner: Any = _core._run.Runner
 
 
-def install_mock_clock(replace: Callable[[Any, str, Any], object], mine: Callable[[], Seam | None]) -> None:
-    """Replace what a mock clock does.
-
-    Args:
-        replace: puts a value in the place of an attribute, until the simulation is over.
-        mine: gives the seam of the run that is under control, where this thread is in it.
-    """
+def mock_clock(own_run: OwnRun) -> list[tuple[Any, str, Any]]:
+    """Give what stands in for what a mock clock does: the class, the name there, and the value."""
     mock_class: Any = _core.MockClock
     real_time, real_jump, real_clock = mock_class.current_time, mock_class.jump, _Runner.current_clock
 
     def shown_by(mock: Any) -> Any:
-        seam = mine()
+        seam = own_run.mine()
         return seam.runner.clock if seam is not None and seam.runner.clock.face is mock else None
 
     def touch(writes: bool) -> None:
@@ -60,6 +54,8 @@ def install_mock_clock(replace: Callable[[Any, str, Any], object], mine: Callabl
         face = getattr(runner.clock, "face", None)
         return real_clock(runner) if face is None else face
 
-    replace(mock_class, "current_time", current_time)
-    replace(mock_class, "jump", jump)
-    replace(_Runner, "current_clock", current_clock)
+    return [
+        (mock_class, "current_time", current_time),
+        (mock_class, "jump", jump),
+        (_Runner, "current_clock", current_clock),
+    ]

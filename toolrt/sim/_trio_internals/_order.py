@@ -14,7 +14,7 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun
 
 _run: Any = trio._core._run
 
@@ -32,7 +32,7 @@ class _Ordered(dict[Any, None]):
         self.pop(item, None)
 
 
-def recalculate_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any], None]:
+def recalculate_in_path_order(own_run: OwnRun) -> Callable[[Any], None]:
     real = _run.CancelStatus.recalculate
 
     @wraps(real)
@@ -40,7 +40,7 @@ def recalculate_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any]
         if status._tasks or status._children:
             is_cancelled = status._scope._cancel_called or status.parent_cancellation_is_visible_to_us
             # Trio walks the tree only where this changes; each task that ends cancels its nursery again.
-            if is_cancelled != status.effectively_cancelled and (seam := mine()) is not None:
+            if is_cancelled != status.effectively_cancelled and (seam := own_run.mine()) is not None:
                 _sort_tree(status, seam.key_of)
         real(status)
 
@@ -66,13 +66,13 @@ def _sort_tree(root: Any, key_of: Callable[[Task], tuple[int, ...]]) -> tuple[in
     return lowest[root]
 
 
-def expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, float], bool]:
+def expire_in_path_order(own_run: OwnRun) -> Callable[[Any, float], bool]:
     real = _run.Deadlines.expire
 
     @wraps(real)
     def expire(deadlines: Any, now: float) -> bool:
         heap = deadlines._heap
-        if heap and heap[0][0] <= now and (seam := mine()) is not None and seam.runner.deadlines is deadlines:
+        if heap and heap[0][0] <= now and (seam := own_run.mine()) is not None and seam.runner.deadlines is deadlines:
             if seam.holds_deadlines:
                 return False
             due = [entry for entry in heap if entry[0] <= now]

@@ -45,27 +45,26 @@ class Reports:
         # So many executions in a row have not wanted to know.
         self._unwanted = 0
 
-    def new_things(self) -> Primitives:
-        """Give an empty record for the next execution."""
-        return Primitives(self._outside, self._kept)
-
-    def begin(self, things: Primitives | None) -> None:
-        """Let Trio's primitives report to `things` from here on; None: no reports are wanted.
+    def begin(self, are_wanted: bool) -> Primitives:
+        """Begin the next execution: give what Trio's primitives report to from here on, if reports are wanted.
 
         What replaces Trio's own is put in when it is first wanted, and taken out when it was not for a while: both
         take as long as a small execution.
         """
         reporter = self._reporter
-        reporter.things = things
-        if things is not None:
+        if are_wanted:
+            reporter.things = things = Primitives(self._outside, self._kept)
             self._unwanted = 0
             if not self._reporting:
                 self._reporting = True
                 reporter.report((*sync(), *memory_streams(), *scopes()))
-        elif self._reporting:
+            return things
+        reporter.things = None
+        if self._reporting:
             self._unwanted += 1
             if self._unwanted == _UNWANTED_MOST:
                 self._put_back()
+        return Primitives({}, [])
 
     def imply_too(self) -> None:
         """Report what is implied as well, until the end of the block: a third of all the cost, so only on request."""

@@ -50,7 +50,7 @@ class Seam:
         self.disarm = Disarm()
         self.in_main_thread = threading.current_thread() is threading.main_thread()
         #: Runs a task to its next checkpoint; see `stepper`.
-        self.step = stepper(runner)
+        self.step = stepper(runner, self.disarm)
         #: Says whether a deadline is at or before a time; see `_due_checker`.
         self.has_due = _due_checker(runner.deadlines)
         #: Gives a task's sort key; set by the host for each execution.
@@ -71,14 +71,16 @@ class Seam:
         self.root_path = TaskPath((), ROOT)
         self.callbacks_path = TaskPath(CALLBACKS_KEY, CALLBACKS)
         # Trio's task that calls callbacks.
-        named = {task.name: task for task in runner.tasks}
-        self._caller = named.get("<TrioToken.run_sync_soon task>")
+        self._caller: Task | None = None
+        for task in runner.tasks:
+            if task.name == "<TrioToken.run_sync_soon task>":
+                self._caller = task
         # The first task of the execution that runs.
         self._root: Task | None = None
         #: How many tasks each line of the program has started in this execution, since there were `MANY_TASKS`.
         self.started: Counter[str] = Counter()
         #: What executions leave in it.
-        self.leftovers = Leftovers(runner)
+        self.leftovers = Leftovers(runner, self.disarm)
 
     def is_current(self) -> bool:
         """Say whether this thread is inside this run."""
@@ -288,6 +290,11 @@ class OwnRun:
         """Give its seam in a thread that is inside that run, else None."""
         seam = self.seam
         return seam if seam is not None and seam.is_current() else None
+
+    def in_step(self) -> Seam | None:
+        """Give its seam where a step of the program, or of a worker thread of its, runs in this thread, else None."""
+        seam = self.mine()
+        return seam if seam is not None and seam.owns(seam.current_task()) else None
 
 
 def is_host_of_guest() -> bool:

@@ -3,9 +3,9 @@
 Theory.  A small execution is mostly tasks that begin and end.  For an async function whose nursery is open, Trio's
 ``spawn_impl`` asks abstract base classes whether it got a coroutine and looks three times for instruments; here the
 function's flags say that it makes a coroutine.  A cancel scope looks at its deadline in a generator, when it is entered
-and left, also when it has none.  A checkpoint awaits a coroutine that awaits a generator; here it awaits the generator.
-Everything else (another callable, a mistake in the call, instruments, guest mode, a Trio whose code is another one) is
-left to Trio's own function.
+and left, also when it has none; and its new status asks three properties whether it is cancelled.  A checkpoint awaits
+a coroutine that awaits a generator; here it awaits the generator.  Everything else (another callable, a mistake in the
+call, instruments, guest mode, a Trio whose code is another one) is left to Trio's own function.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _traps: Any = sys.modules["trio._core._traps"]
 MANY_TASKS = 1_000
 
 # The first 16 hex digits of the SHA-256 of what is written out here (see `digest_of`), and the versions that have it.
-_KNOWN = {"09f78d1fbf81ad4b": "0.35"}
+_KNOWN = {"12d2b9fd4308825b": "0.35"}
 
 
 def digest_of(function: Any) -> str:
@@ -55,6 +55,10 @@ def is_known() -> bool:
         _run.Runner.task_exited,
         _run.Task._activate_cancel_status,
         _run.Nursery._child_finished,
+        _run.CancelStatus.__attrs_post_init__,
+        _run.CancelStatus.recalculate,
+        _run.CancelStatus.parent_cancellation_is_visible_to_us.fget,
+        _run.CancelScope.__enter__,
         _run.CancelScope._might_change_registered_deadline,
         _traps.cancel_shielded_checkpoint,
     )
@@ -148,12 +152,38 @@ def slim_deadline() -> Callable[[Any], Any]:
     return wraps(real)(lambda scope: DeadlineChange(scope))
 
 
+def slim_recalculate(real: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Make what stands in for `real`, Trio's ``CancelStatus.recalculate`` or what stands there, for a status alone."""
+
+    @wraps(real)
+    def recalculate(status: Any) -> None:
+        scope, parent = status._scope, status._parent
+        if scope._cancel_status is not None or status._tasks or status._children:
+            real(status)
+        elif scope._cancel_called or (parent is not None and not scope._shield and parent.effectively_cancelled):
+            status.effectively_cancelled = True
+
+    return recalculate
+
+
+class _PassedOutcome:
+    """What a task is sent after a checkpoint it merely passed: ``outcome.Value(None)``, but to be used again."""
+
+    def unwrap(self) -> None:
+        """Give None, as often as asked."""
+
+
+PASSED = _PassedOutcome()
+
+
 def slim_checkpoint() -> Callable[[], Any]:
     """Make what stands in for ``cancel_shielded_checkpoint`` where Trio's own code awaits it."""
-    passed = _traps.CancelShieldedCheckpoint
+    message, passed = _traps.CancelShieldedCheckpoint, PASSED
 
     @types.coroutine
     def cancel_shielded_checkpoint() -> Generator[Any, Any, None]:
-        (yield passed).unwrap()
+        sent = yield message
+        if sent is not passed:
+            sent.unwrap()
 
     return cancel_shielded_checkpoint

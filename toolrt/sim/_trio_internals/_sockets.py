@@ -178,24 +178,24 @@ class SocketRun:
     """The Trio run that sockets are in, as they see it: also from a worker thread that has the turn.
 
     Args:
-        mine: gives the seam of the run, where this thread is in it.
+        own_run: the run under control.
     """
 
-    def __init__(self, mine: Callable[[], Any]) -> None:
-        self._mine = mine
+    def __init__(self, own_run: Any) -> None:
+        self._own_run = own_run
 
     def now(self) -> float:
         """Give virtual time, in seconds."""
-        now: float = self._mine().runner.clock.now
+        now: float = self._own_run.mine().runner.clock.now
         return now
 
     def deadlines(self) -> Any:
         """Give what Trio keeps deadlines in."""
-        return self._mine().runner.deadlines
+        return self._own_run.mine().runner.deadlines
 
     def wake(self, task: Any, *value: Any) -> None:
         """Make a parked task runnable."""
-        self._mine().runner.reschedule(task, *value)
+        self._own_run.mine().runner.reschedule(task, *value)
 
 
 class Arrivals:

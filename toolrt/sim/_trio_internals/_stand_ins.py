@@ -26,10 +26,9 @@ from typing import Any, NamedTuple, Protocol
 from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._lent import lent, thread_names
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun
 
 _socket: Any = sys.modules["trio._socket"]
-_Mine = Callable[[], Seam | None]
 
 
 class StandIn(Protocol):
@@ -38,8 +37,8 @@ class StandIn(Protocol):
     def begin(self) -> None:
         """Begin another execution."""
 
-    def installed(self, mine: _Mine) -> AbstractContextManager[None]:
-        """Stand there inside the block, in the run that `mine` gives where this thread is in it."""
+    def installed(self, own_run: OwnRun) -> AbstractContextManager[None]:
+        """Stand there inside the block, in the run under control."""
 
 
 class _Row(NamedTuple):
@@ -101,11 +100,11 @@ class StandIns:
     """The stand-ins of one Trio run: those that its programs have needed.
 
     Args:
-        mine: gives the seam of the run under control, where this thread is in it.
+        own_run: that run, which is under control.
     """
 
-    def __init__(self, mine: _Mine) -> None:
-        self._mine = mine
+    def __init__(self, own_run: OwnRun) -> None:
+        self._own_run = own_run
         self._stack = ExitStack()
         self._entered: dict[str, StandIn] = {}
         self._gates: dict[str, list[_Gate]] = {room: [] for room in _table()}
@@ -121,7 +120,8 @@ class StandIns:
                 self._gates[room] = [
                     _Gate(holder, name, opens) for holder, names in row.gates for name in names.split()
                 ]
-                replacements.replace_all([(gate.holder, gate.name, gate.stands_there) for gate in self._gates[room]])
+            gates = [gate for gates in self._gates.values() for gate in gates]
+            replacements.replace_all([(gate.holder, gate.name, gate.stands_there) for gate in gates])
             yield
 
     def begin(self) -> None:
@@ -136,21 +136,21 @@ class StandIns:
         row = _table()[room]
         if row.over is not None:
             self.enter(row.over)
-        seam = self._mine()
+        seam = self._own_run.mine()
         assert seam is not None
         with lent.given_back(), seam.between_steps():
             module = importlib.import_module(f"toolrt.sim.programs.{row.module}")
             stand_in: StandIn = getattr(module, row.name)()
             stand_in.begin()
             with _open(self._gates[room]):
-                self._stack.enter_context(stand_in.installed(self._mine))
+                self._stack.enter_context(stand_in.installed(self._own_run))
             self._entered[room] = stand_in
 
     def _opens(self, room: str) -> bool:
         """Enter the stand-in of a room where a step of the program runs, unless it is there; say whether it is."""
         if room not in self._entered:
-            seam = self._mine()
-            if seam is None or not seam.owns(seam.current_task()):
+            # Before the run has begun, no step of the program runs.
+            if self._own_run.seam is None or self._own_run.in_step() is None:
                 return False
             self.enter(room)
         return True

@@ -21,7 +21,7 @@ import outcome
 import trio
 
 from toolrt.sim._trio_internals._forced_end import BOUNDARIES, Disarm, ForcedEnd
-from toolrt.sim._trio_internals._slim import digest_of, is_known
+from toolrt.sim._trio_internals._slim import PASSED, digest_of, is_known
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -42,7 +42,7 @@ def can_step_inside() -> bool:
     return digest_of(_run.unrolled_run) in _KNOWN_LOOPS
 
 
-def stepper(runner: Any) -> Callable[[Any], int]:
+def stepper(runner: Any, disarm: Disarm) -> Callable[[Any], int]:
     """Make the function that runs a task of `runner` to its next checkpoint, as one turn of Trio's loop does."""
     # A closure, because this runs once for every step: what never changes is looked up once.  The dictionary is this
     # thread's part of Trio's, and is filled and emptied but never replaced.
@@ -53,7 +53,7 @@ def stepper(runner: Any) -> Callable[[Any], int]:
     passed_checkpoint = _traps.CancelShieldedCheckpoint
     parked_message = _traps.WaitTaskRescheduled
     slim, breakers, tasks = is_known(), _parking_lot.GLOBAL_PARKING_LOT_BREAKER, runner.tasks
-    detached_message, disarm = _traps.PermanentlyDetachCoroutineObject, Disarm()
+    detached_message = _traps.PermanentlyDetachCoroutineObject
 
     def step(task: Any) -> int:
         context["task"] = task
@@ -109,8 +109,8 @@ def stepper(runner: Any) -> Callable[[Any], int]:
             task._schedule_points += 1
             if message is passed_checkpoint:
                 # A task that was resumed by send before is not about to be thrown into.
-                task._next_send_fn = resume if value is _PASSED else task.coro.send
-                task._next_send = _PASSED
+                task._next_send_fn = resume if value is PASSED else task.coro.send
+                task._next_send = PASSED
                 # As in Trio when a task becomes runnable.
                 task.custom_sleep_data = None
                 how = GOES_ON
@@ -141,13 +141,3 @@ def stepper(runner: Any) -> Callable[[Any], int]:
 
     BOUNDARIES.add(step.__code__)
     return step
-
-
-class _PassedOutcome:
-    """What a task is sent after a checkpoint it merely passed: ``outcome.Value(None)``, but to be used again."""
-
-    def unwrap(self) -> None:
-        """Give None, as often as asked."""
-
-
-_PASSED = _PassedOutcome()

@@ -23,7 +23,6 @@ from toolrt.sim._trio_internals._decided import Decided
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._seam import OwnRun, Seam, seam_of_this_run
 from toolrt.sim._trio_internals._stand_ins import StandIns
-from toolrt.sim._trio_internals._things import Primitives
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
 from toolrt.sim.engine._execution import Execution
@@ -74,13 +73,12 @@ class Executions:
     def run(self) -> None:
         """Do jobs in a Trio run of their own, until the driver has answered or that run is not fit for another one."""
         try:
-            # Even when Trio itself fails, the observer before observes again.
-            with (
-                controlled(self._tick, self.own.mine, self.decided) as self.stand_ins,
-                self._reports.confined(),
-                probe.observed_by(probe.sink, inline=probe.threads_inline),
-            ):
-                trio.run(self._harness, clock=self._clock)
+            try:
+                with controlled(self._tick, self.own, self.decided) as self.stand_ins, self._reports.confined():
+                    trio.run(self._harness, clock=self._clock)
+            finally:
+                # Even when Trio itself fails.
+                self._observe_as_before()
         except trio.TrioInternalError as error:
             self._trio_failed(error)
         finally:
@@ -97,18 +95,16 @@ class Executions:
 
     # ------------------------------------------------------------------ Trio asks
 
-    def _tick(self, batch: list[Task]) -> bool:
-        """Schedule a pass of Trio's loop; False says that it is another Trio run's."""
-        seam = self.own.mine()
-        if seam is None:
-            return False
+    def _tick(self, batch: list[Task]) -> None:
+        """Schedule a pass of Trio's loop."""
+        seam = self.own.seam
+        assert seam is not None
         if self.scheduler is not None:
             self.scheduler.tick(batch)
             if self.scheduler.left_nothing:
                 self._go_on(seam, batch)
         elif self._closing is not None:
             self._closing.count_pass(batch)
-        return True
 
     def _rest(self) -> bool:
         if self.scheduler is not None:
@@ -146,6 +142,9 @@ class Executions:
                 # A task that a program had put into this nursery, its own task's, failed; that has ended the program.
                 if not left:
                     raise
+        if fit:
+            # Nothing is left in this run: it ends as any other does.
+            self.own.seam = None
 
     @trio.lowlevel.enable_ki_protection
     async def _execute(self, seam: Seam, harness: Task, nursery: trio.Nursery, closing: Closing) -> tuple[bool, bool]:
@@ -200,10 +199,9 @@ class Executions:
             self.stand_ins.begin()
             steps: list[RawStep] = []
             info = RunInfo(job.index, job.step_limit, steps, job.order)
-            things = self._reports.new_things() if job.reports else Primitives({}, [])
             try:
                 job.policy.start(info)
-                self._reports.begin(things if job.reports else None)
+                things = self._reports.begin(job.reports)
                 if job.places is not None:
                     job.places.collect_from(things, steps)
                 scheduler = Scheduler(seam, self._clock, job, steps, nursery, harness, things)
@@ -242,8 +240,6 @@ class Executions:
             self._hand_over(seam, result_of(job, scheduler.record, self.decided.drawn_from))
             del scheduler  # and what its program has left
             if not self._begin(seam, harness, nursery):
-                self._end(asked=True)
-                self._let_garbage_be_collected()
                 seam.wake(harness)
             elif steps < _STEPS_BETWEEN_VISITS:
                 self.scheduler.tick(batch)
@@ -271,9 +267,13 @@ class Executions:
             if self._main is not None:
                 self.own.seam.interrupt_instead(self._main)
         self._reports.end()
-        if asked and self._observed_by is not None:
-            sink, inline = self._observed_by
-            self._observed_by = None
+        if asked:
+            self._observe_as_before()
+
+    def _observe_as_before(self) -> None:
+        """Let the observer before the executions have the probe again."""
+        if self._observed_by is not None:
+            (sink, inline), self._observed_by = self._observed_by, None
             probe.observe(sink, inline=inline)
 
     def _let_garbage_be_collected(self) -> None:

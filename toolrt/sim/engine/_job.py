@@ -70,10 +70,11 @@ class Job:
     places: SourceLines | None = None
     #: The stream of random numbers that the program draws from, 0 or more, unless the policy names one.
     chance: int = 0
+    #: In which orders tasks step: "any", or "trio".
+    order: str = attrs.field(init=False)
 
-    @property
-    def order(self) -> str:
-        """In which orders tasks step: "any", or "trio"."""
+    @order.default
+    def _order(self) -> str:
         return "trio" if isinstance(self.program, InPasses) else "any"
 
     @property
@@ -101,18 +102,6 @@ def checked_job(program: object, policy: object, step_limit: object) -> Job:
     if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
         raise DefinitionRefused("step_limit", "a number of steps, 1 or more", step_limit)
     return Job(program, policy, step_limit)  # type: ignore[arg-type]
-
-
-@trio.lowlevel.disable_ki_protection
-def called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-    """Call `program`, which Ctrl-C may interrupt."""
-    return program()
-
-
-@trio.lowlevel.disable_ki_protection
-async def interruptible(awaitable: Awaitable[Any]) -> Any:
-    """Let Ctrl-C into the program, but not into the code around it."""
-    return await awaitable
 
 
 #: Yields jobs, is sent executions, returns the answer.

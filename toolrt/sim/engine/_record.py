@@ -191,10 +191,8 @@ class ExecutionRecord:
         self.take_implied()
         self.steps.append((actor, enabled, choice, self.take_touched(), self._clock.now, causes))
 
-    def end_with(self, step: int, cut: bool) -> None:
-        """Note that `step` has ended the program; `cut`: it did not wait for all, and what was left never happens."""
-        if not cut:
-            return
+    def cut_at(self, step: int) -> None:
+        """Note that `step` has ended the program, which did not wait for all: what was left never happens."""
         self.cut = True
         self.implied[step] = (*self.implied.get(step, ()), (ANYTHING, True))
 

@@ -27,14 +27,15 @@ from toolrt.sim._paths import (
     THREAD,
     TaskPath,
     key_of_path,
+    path_beside,
     path_of_deadline,
-    path_of_process,
-    path_of_real,
-    path_of_thread,
 )
 from toolrt.sim._trio_internals._seam import Seam, nursery_of
 from toolrt.sim._trio_internals._things import SOON, Primitives
 from toolrt.sim.engine._waiting import waits_for
+
+# Shared by those that have started nothing.
+_NONE_BESIDE: dict[str, int] = {}
 
 
 class Actor:
@@ -42,6 +43,7 @@ class Actor:
 
     __slots__ = (
         "alone",
+        "beside",
         "cause",
         "exits",
         "is_watched",
@@ -50,12 +52,9 @@ class Actor:
         "name",
         "passed",
         "path",
-        "processes",
-        "reals",
         "since",
         "spawned",
         "task",
-        "threads",
     )
 
     def __init__(self, task: Task, path: TaskPath, cause: int) -> None:
@@ -67,12 +66,8 @@ class Actor:
         self.alone = path.alone
         #: How many tasks it has spawned.
         self.spawned = 0
-        #: How many worker threads it has started.
-        self.threads = 0
-        #: How many child processes it has started.
-        self.processes = 0
-        #: How many waits for real files and sockets it has begun.
-        self.reals = 0
+        #: How many worker threads, child processes, and waits for real files and sockets it has started, by kind.
+        self.beside: dict[str, int] = _NONE_BESIDE
         #: How many things it has made that are named by their maker.
         self.made = 0
         #: The step before which it was last spawned or woken.
@@ -122,6 +117,8 @@ class Roster:
         seam: the Trio run it happens in.
         nursery: the harness's, in which the root task is spawned.
         steps: the steps that were recorded so far; the scheduler appends to it.
+        things: what reports, which asks for the tasks of this execution.
+        refuse: refuses what leaves it.
     """
 
     __slots__ = (
@@ -148,7 +145,14 @@ class Roster:
         "yielded",
     )
 
-    def __init__(self, seam: Seam, nursery: trio.Nursery, steps: list[RawStep]) -> None:
+    def __init__(
+        self,
+        seam: Seam,
+        nursery: trio.Nursery,
+        steps: list[RawStep],
+        things: Primitives,
+        refuse: Callable[[BaseException], None],
+    ) -> None:
         self._seam = seam
         self._nursery = nursery
         self._steps = steps
@@ -185,13 +189,10 @@ class Roster:
         #: The keys of processes that are stopped, and the actors of theirs that could go on.
         self.stopped: list[tuple[int, ...]] = []
         self.held: list[Actor] = []
-
-    def connect(self, things: Primitives, refuse: Callable[[BaseException], None]) -> None:
-        """Let the Trio run, and what reports, ask for the tasks of this execution, and refuse what leaves it."""
         things.actors, things.actor_of = self.actors, self.actors.__getitem__
-        self._seam.owns, self._seam.key_of = self.actors.__contains__, self.key_of
-        self._seam.count_runnable, self._seam.refused = self._count_others, refuse
-        self._seam.adopts, self._seam.count_threads = self.adopt_callbacks, self._count_beside
+        seam.owns, seam.key_of = self.actors.__contains__, self.key_of
+        seam.count_runnable, seam.refused = self._count_others, refuse
+        seam.adopts, seam.count_threads = self.adopt_callbacks, self._count_beside
 
     def _count_others(self) -> int:
         """Give how many tasks can run beside the one that steps."""
@@ -344,15 +345,11 @@ class Roster:
         if starter is self.callbacks or starter.name.startswith(CALLBACKS):
             path = starter.path.child(starter.spawned)
             starter.spawned += 1
-        elif kind is PROCESS or starter.name.startswith(PROCESS):
-            path = path_of_process(starter.path, starter.processes)
-            starter.processes += 1
-        elif kind is REAL:
-            path = path_of_real(starter.path, starter.reals)
-            starter.reals += 1
         else:
-            path = path_of_thread(starter.path, starter.threads)
-            starter.threads += 1
+            named = PROCESS if starter.name.startswith(PROCESS) else kind
+            number = starter.beside.get(named, 0)
+            path = path_beside(named, starter.path, number)
+            starter.beside = {**starter.beside, named: number + 1}
         # A real wait ends with the task that waits.
         self.has_beside |= kind is not REAL
         actor = self.actors[task] = self.threads[task] = Actor(task, path, self.origin)

@@ -26,6 +26,7 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any
 
@@ -43,7 +44,7 @@ from toolrt.sim.engine._apart import DeadlinesApart
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._fairness import Fairness
-from toolrt.sim.engine._job import Job, RecordNeeded, called, interruptible
+from toolrt.sim.engine._job import Job, RecordNeeded
 from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
 from toolrt.sim.engine._roster import MARK, Actor, RawStep, Roster
@@ -65,6 +66,18 @@ TEARDOWN: tuple[str, ...] = ("teardown",)
 # more than the step limit, if that is higher than the first.
 _UNWINDING_STEPS = 1_000
 _UNWINDING_STEPS_PER_TASK = 50
+
+
+@trio.lowlevel.disable_ki_protection
+def _called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    """Call `program`, which Ctrl-C may interrupt."""
+    return program()
+
+
+@trio.lowlevel.disable_ki_protection
+async def _interruptible(awaitable: Awaitable[Any]) -> Any:
+    """Let Ctrl-C into the program, but not into the code around it."""
+    return await awaitable
 
 
 class Scheduler:
@@ -96,7 +109,7 @@ class Scheduler:
         self._policy = policy = job.policy
         self._nursery = nursery
         self._harness = harness
-        self.roster = roster = Roster(seam, nursery, steps)
+        self.roster = roster = Roster(seam, nursery, steps, things, self.refuse)
         self.record = ExecutionRecord(clock, steps, things)
         #: The names of the idle-only tasks, or None.
         self.idle_only: tuple[str, ...] | None = None
@@ -126,8 +139,9 @@ class Scheduler:
         self.spoiled = False
         self._broken = False  # Trio's machinery failed under this execution: Trio's loop takes over
         # How it picks by number alone or from the kept list: lists of names are then made for a reader, or never.
-        own, asks = vars(type(policy)), ("pick_any", "_pick_kept")
-        self._pick_any, self._pick_kept = (getattr(policy, ask) if ask in own else None for ask in asks)
+        own = vars(type(policy))
+        self._pick_any = getattr(policy, "pick_any", None) if "pick_any" in own else None
+        self._pick_kept = getattr(policy, "_pick_kept", None) if "_pick_kept" in own else None
         if self._pick_kept or (self._pick_any and (job.reports or job.keeps_enabled)):
             if job.order == "trio" or job.places is not None:
                 self._pick_any = self._pick_kept = None
@@ -139,7 +153,6 @@ class Scheduler:
         self._statuses: list[Any] | None = None if attach is None else self.record.begun_under
         if attach is not None:
             attach(self.record)
-        roster.connect(things, self.refuse)
         if job.order == "trio":
             self._passes = Passes(roster, seam, self.record, clock)
 
@@ -382,7 +395,8 @@ class Scheduler:
                 if owner is not None:
                     owner.exits.setdefault(nursery, []).append(index)
                 elif self._ended and not self._harness_woken:
-                    record.end_with(index, roster.has_beside)
+                    if roster.has_beside:
+                        record.cut_at(index)
                     if foreign or self.given_up or not seam.leftovers.are_none(self._nursery):
                         self._wake_harness()
                     else:
@@ -526,11 +540,11 @@ class Scheduler:
             # Trio stepped it without asking: its loop is not the one this was written for.
             record.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
         try:
-            awaitable = called(program)
+            awaitable = _called(program)
             if not hasattr(awaitable, "__await__"):
                 record.fault = DefinitionRefused("a program", "an async function without arguments", program)
             else:
-                value = await interruptible(awaitable)
+                value = await _interruptible(awaitable)
         except BaseException as error:  # noqa: ASYNC103
             if error.__class__.__base__ is disarm.of:
                 try:

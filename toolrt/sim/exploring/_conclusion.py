@@ -133,13 +133,12 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
 
     A PASS runs the program once more if `cancel_at` names a scope: the simplest schedule has to enter one.
     """
-    own = search.unfinished()
+    own, is_complete, claim = search.unfinished(), search.complete(), search.claim(seen.executions, seen.distinct)
     why = seen.doubt(own)
-    complete = search.complete() and why is None
-    claim = search.claim(seen.executions, seen.distinct)
+    complete = is_complete and why is None
     if why is not None and why == seen.difference and why != own:
         claim = f"uncontrolled(n={seen.executions})"
-    elif why is not None and search.complete():
+    elif why is not None and is_complete:
         claim = "incomplete" + claim[claim.find("(") :] if "(" in claim else f"incomplete({claim})"
     if seen.failed:
         verdict = Verdict.FAIL
@@ -156,8 +155,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     if (wanted := unmet(task.check)) is not None and verdict is Verdict.PASS:
         verdict, why = (Verdict.FAIL if complete else Verdict.INCONCLUSIVE), wanted
     claim += shown(task.check)
-    extra = (task.cancel_at, task.clock, task.clock_moves, task.order)
-    actors = named_actors(*extra)
+    actors = named_actors(task.cancel_at, task.clock, task.clock_moves, task.order)
     if task.tracking is not None:
         actors.append(f"track={task.tracking}")
     if task.world is not None:
@@ -169,16 +167,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         actors.append(f"{many} of random numbers")
     if actors:
         claim += f" with {', '.join(actors)}"
-    arguments, program = arguments_for(*extra), task.bound()
-    if task.tracking is not None:
-        arguments += task.tracking.argument
-    if task.world is not None:
-        arguments += f", given=[{', '.join(one.code for one in task.world.given)}]"
-    failures = [
-        Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
-    ]
-    for failure in failures:
-        failure.source = task.program
+    failures = _failures(task, seen) if seen.failures else []
     if seen.failed and seen.left_behind is not None:
         verdict, why = Verdict.INCONCLUSIVE, seen.left_behind
     if seen.difference and _REAL.intersection(seen.caveats) and not any(each.fails_again() for each in failures):
@@ -204,3 +193,18 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         order=task.order,
         pairs=getattr(search, "pairs", None),
     )
+
+
+def _failures(task: ExploredProgram, seen: Evidence) -> list[Failure]:
+    program = task.bound()
+    arguments = arguments_for(task.cancel_at, task.clock, task.clock_moves, task.order)
+    if task.tracking is not None:
+        arguments += task.tracking.argument
+    if task.world is not None:
+        arguments += f", given=[{', '.join(one.code for one in task.world.given)}]"
+    failures = [
+        Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
+    ]
+    for failure in failures:
+        failure.source = task.program
+    return failures

@@ -329,12 +329,12 @@ def explore(
         raise DefinitionRefused("jobs with given", "1, without a checkpoint", jobs)
     tracking, world = tracking_of(program, track), world_of(program, given)
     task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking, world)
-    task.bound()
+    bound = task.bound()
     budget, began = Budget(max_executions, seconds), time.perf_counter()
     search = strategy.begin()
     if jobs == 1 and checkpoint is None:
         with nullcontext() if world is None else world.active(), active(tracking), bounded(budget.last_second()):
-            seen = simulate(exploration(task, search, budget, progress))
+            seen = simulate(exploration(task, bound, search, budget, progress))
         report = report_of(task, search, seen)
         took = time.perf_counter() - began
         for failure in report.failures:

@@ -8,9 +8,10 @@ is counted only if it fails.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
+from time import perf_counter
+from typing import Any
 
 from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
@@ -31,12 +32,13 @@ _MOST_UNCONTROLLED = 1_000
 
 def exploration(
     task: ExploredProgram,
+    program: Callable[[], Awaitable[Any]],
     search: Search,
     budget: Budget,
     progress: Callable[[ExplorationProgress], object] | None,
 ) -> Driver[Evidence]:
-    """Explore, and give the evidence."""
-    program, check, step_limit = task.bound(), task.check, task.step_limit
+    """Explore `task`, whose `program` has all that can happen to it, and give the evidence."""
+    check, step_limit = task.check, task.step_limit
     seen = Evidence()
     repeats = Repeats()
     # The first is compared with another run of it at the end.
@@ -44,7 +46,7 @@ def exploration(
     first: Execution | None = None
     alone = check is None and search.asks_nobody and progress is None
     minds_failures = getattr(search, "minds_failures", False)
-    began = time.perf_counter()
+    began = perf_counter()
     told, end = began, inf if budget.seconds is None else began + budget.seconds
 
     def tell(now: float) -> None:
@@ -60,7 +62,7 @@ def exploration(
             again = yield Job(program, Choices(first.choices, first.chance), step_limit, 0, alone)
             repeats.compare(first, again)
             seen.note_left_behind(first, again)
-        if seen.failed or seen.undecided or repeats.difference or search.unfinished() or time.perf_counter() >= end:
+        if seen.failed or seen.undecided or repeats.difference or search.unfinished() or perf_counter() >= end:
             return False
         yield from seen.hold_against_samples(
             task, search, lambda policy, index: Job(program, policy, step_limit, index, alone)
@@ -72,7 +74,7 @@ def exploration(
     is_compared = False
     while budget.executions is None or seen.executions < budget.executions:
         if seen.executions and (end < inf or progress is not None):
-            now = time.perf_counter()
+            now = perf_counter()
             if now >= end:
                 break
             if now - told > PROGRESS_EVERY:
@@ -116,7 +118,7 @@ def exploration(
             # Each further one would take as long.
             seen.lost = f"an execution could not {judgement.why.removeprefix('it could not ')}"
             break
-    tell(time.perf_counter())
+    tell(perf_counter())
     if not is_compared:
         yield from compared()
     seen.caveats |= repeats.caveats

@@ -26,6 +26,11 @@ def seed_of(seed: int, index: int) -> int:
     return ((seed + 1) * _SPREAD + index) & _MASK
 
 
+def seeds_of(seed: int, count: int) -> list[int]:
+    """Give the seeds of the first `count` executions of such a sample."""
+    return [seed_of(seed, index) for index in range(count)]
+
+
 def stream_of(seed: int, index: int) -> int:
     """Give the stream of random numbers for the program of execution `index` of a sample that starts from `seed`."""
     return (seed & 0xFFFF_FFFF) * 1_000_003 + index

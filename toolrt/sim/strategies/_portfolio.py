@@ -20,7 +20,7 @@ from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy
 from toolrt.sim.policies._pos import POS
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.policies._seeds import seed_of, stream_of
+from toolrt.sim.policies._seeds import seeds_of, stream_of
 from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._random import Random
 from toolrt.sim.strategies._strategy import Search, Shared, check_executions, check_seed
@@ -62,7 +62,7 @@ class _Turns(Shared):
     def __init__(self, n: int, seed: int) -> None:
         self._n, self._seed = n, seed
         # A seed of its own for each, or two of them would draw alike.
-        urw, pos, first, second, third, walk = (seed_of(seed, index) for index in range(6))
+        urw, pos, first, second, third, walk = seeds_of(seed, 6)
         made: list[tuple[Callable[..., Policy], tuple[int, ...]] | None] = [
             (URW, (urw,)),
             (POS, (pos,)),

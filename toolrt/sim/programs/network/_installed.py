@@ -14,7 +14,7 @@ from typing import Any
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._decided import SOCKETS
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun
 from toolrt.sim._trio_internals._sockets import SocketRun, replace_sockets
 from toolrt.sim.programs.network._datagrams import Datagrams
 from toolrt.sim.programs.network._endpoints import failed
@@ -49,15 +49,11 @@ class NetworkStandIn:
         NETWORKS.begin()
 
     @contextmanager
-    def installed(self, mine: Callable[[], Seam | None]) -> Iterator[None]:
+    def installed(self, own_run: OwnRun) -> Iterator[None]:
         """Stand under `socket` and `trio.socket` inside the block, in the steps of the program's tasks."""
 
-        def is_mine() -> bool:
-            seam = mine()
-            return seam is not None and seam.owns(seam.current_task())
-
         def resolves() -> bool:
-            return is_mine() and not sockets_are_real()
+            return own_run.in_step() is not None and not sockets_are_real()
 
         replacements = Replacements()
 
@@ -67,7 +63,8 @@ class NetworkStandIn:
 
             @functools.wraps(real)
             def either(*args: Any, **kwargs: Any) -> Any:
-                return (stand_in if is_mine() and (name in _BOTH or not sockets_are_real()) else real)(*args, **kwargs)
+                is_mine = own_run.in_step() is not None and (name in _BOTH or not sockets_are_real())
+                return (stand_in if is_mine else real)(*args, **kwargs)
 
             replacements.replace(holder, name, either)
 
@@ -76,7 +73,7 @@ class NetworkStandIn:
                 return wrapped(SimulatedSocket, context, sock, *args, **kwargs)
             return super(ssl.SSLContext, context)._wrap_socket(sock, *args, **kwargs)  # type: ignore[misc]
 
-        before, NETWORKS.run = NETWORKS.run, SocketRun(mine)
+        before, NETWORKS.run = NETWORKS.run, SocketRun(own_run)
         # OpenSSL's own is in the class below; a simulation may be under way in whose check this one begins.
         around = ssl.SSLContext.__dict__.get("_wrap_socket")
         setattr(ssl.SSLContext, "_wrap_socket", wrap_socket)  # noqa: B010

@@ -22,7 +22,7 @@ from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._decided import FILES, PROCESSES
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun, Seam
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._endpoints import failed
@@ -60,19 +60,10 @@ class ProcessStandIn:
         _OPENED.clear()
 
     @contextmanager
-    def installed(self, mine: Callable[[], Seam | None]) -> Iterator[None]:
-        """Stand there inside the block.
-
-        Args:
-            mine: gives the seam of the run under control, where this thread is in it.
-        """
+    def installed(self, own_run: OwnRun) -> Iterator[None]:
+        """Stand there inside the block."""
         replacements, names = Replacements(), process_names()
-        replace, module = replacements.replace, names.module
-
-        def here() -> Seam | None:
-            seam = mine()
-            return seam if seam is not None and seam.owns(seam.current_task()) else None
-
+        replace, module, here = replacements.replace, names.module, own_run.in_step
         try:
             replace(module, "trio", _ThreadsOf(here))
             replace(module, "os", PipeOS(os))

@@ -11,7 +11,7 @@ from typing import Any
 from toolrt.sim._trio_internals._decided import FILES, SOCKETS
 from toolrt.sim._trio_internals._real_io import replace_real_io
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._state import NETWORKS
 from toolrt.sim.programs.real._all import RealFiles
@@ -21,31 +21,26 @@ class RealStandIn:
     """Stands where programs wait for what is real."""
 
     def __init__(self) -> None:
-        self._mine: Callable[[], Seam | None] = lambda: None
+        self._own_run = OwnRun()
 
     def begin(self) -> None:
         """Do nothing: what is open belongs to its execution."""
 
     @contextmanager
-    def installed(self, mine: Callable[[], Seam | None]) -> Iterator[None]:
-        """Stand there inside the block.
-
-        Args:
-            mine: gives the seam of the run under control, where this thread is in it.
-        """
-        replacements, before = Replacements(), self._mine
-        self._mine = mine
+    def installed(self, own_run: OwnRun) -> Iterator[None]:
+        """Stand there inside the block."""
+        replacements = Replacements()
+        self._own_run = own_run
         try:
             replace_real_io(replacements, self)
             yield
         finally:
             replacements.put_back()
-            self._mine = before
 
     def sees(self, fd: Any) -> bool:
         """Say whether a step of the program uses a descriptor, or a socket, that is left real."""
-        scheduler, seam = current_scheduler(), self._mine()
-        if scheduler is None or seam is None or not seam.owns(seam.current_task()):
+        scheduler, seam = current_scheduler(), self._own_run.in_step()
+        if scheduler is None or seam is None:
             return False
         caveats = scheduler.record.caveats
         if not any(f"real {kind}" in caveats for kind in (FILES, SOCKETS)) or seam.calls_back_on(fd):
@@ -57,7 +52,7 @@ class RealStandIn:
         return f"real {kind}" in caveats
 
     def _files(self) -> RealFiles:
-        scheduler, seam = current_scheduler(), self._mine()
+        scheduler, seam = current_scheduler(), self._own_run.mine()
         assert scheduler is not None
         assert seam is not None
         files = scheduler.record.outside

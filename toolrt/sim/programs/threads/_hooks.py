@@ -22,14 +22,12 @@ from toolrt import probe
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._lent import lent, thread_names
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun, Seam
 from toolrt.sim._trio_internals._things import SOON, asks_of
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.threads._locks import LOCKS, lock_of, take, wake_waiters
 from toolrt.sim.programs.threads._own import end_own_threads, replace_own_threads
 from toolrt.sim.programs.threads._worker import SimulatedThread
-
-_Mine = Callable[[], Seam | None]
 
 
 class ThreadStandIn:
@@ -40,22 +38,18 @@ class ThreadStandIn:
         end_own_threads()
 
     @contextmanager
-    def installed(self, mine: _Mine) -> Iterator[None]:
-        """Stand there inside the block.
-
-        Args:
-            mine: gives the seam of the run under control, where this thread is in it.
-        """
+    def installed(self, own_run: OwnRun) -> Iterator[None]:
+        """Stand there inside the block."""
         replacements, names = Replacements(), thread_names()
         replace = replacements.replace
         lent.blocks = _let_a_thread_run
         try:
-            replace(names.cache, "start_thread_soon", _starts(names.cache.start_thread_soon, mine))
+            replace(names.cache, "start_thread_soon", _starts(names.cache.start_thread_soon, own_run))
             replace(names.token, "run_sync_soon", _gives(names.token.run_sync_soon))
             replace(names.module, names.send_name, _asks(names.send))
             replace(names.module, "PARENT_TASK_DATA", _ParentTask())
-            replace_own_threads(replacements, mine, _let_a_thread_run)
-            replace(threading.Condition, "wait", _waits(threading.Condition.wait, mine))
+            replace_own_threads(replacements, own_run, _let_a_thread_run)
+            replace(threading.Condition, "wait", _waits(threading.Condition.wait, own_run))
             if hasattr(os, "pidfd_open"):
                 replace(os, "waitpid", _waits_for_child(os.waitpid))
             yield
@@ -71,7 +65,7 @@ def _here() -> SimulatedThread | None:
     return holder if isinstance(holder, SimulatedThread) else None
 
 
-def _starts(real: Callable[..., None], mine: _Mine) -> Callable[..., None]:
+def _starts(real: Callable[..., None], own_run: OwnRun) -> Callable[..., None]:
     """Make what starts a thread of the program's."""
 
     @wraps(real)
@@ -81,8 +75,8 @@ def _starts(real: Callable[..., None], mine: _Mine) -> Callable[..., None]:
         deliver: Callable[[outcome.Outcome[Any]], object],
         name: str | None = None,
     ) -> None:
-        seam, scheduler = mine(), current_scheduler()
-        if seam is None or scheduler is None or not seam.owns(seam.current_task()):
+        seam, scheduler = own_run.in_step(), current_scheduler()
+        if seam is None or scheduler is None:
             real(cache, fn, deliver, name)
             return
         if _here() is not None:
@@ -170,14 +164,14 @@ class _LoopAnswer:
         return self._items.popleft()
 
 
-def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
+def _waits(real: Callable[..., bool], own_run: OwnRun) -> Callable[..., bool]:
     """Make what a thread waits in for another one, or for the loop: conditions, and what is made of them."""
 
     @wraps(real)
     def wait(condition: Any, timeout: float | None = None) -> bool:
         thread = _here()
         if thread is None:
-            return _wait_in_a_task(real, mine(), condition, timeout)
+            return _wait_in_a_task(real, own_run.in_step(), condition, timeout)
         if not condition._is_owned():
             raise RuntimeError("cannot wait on un-acquired lock")
         waiter = _Waiter(thread)
@@ -219,7 +213,7 @@ def _waits_for_child(real: Callable[[int, int], tuple[int, int]]) -> Callable[[i
 def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any, timeout: float | None) -> bool:
     """Wait outside the program's threads: a step of the program blocks the loop, and threads go on meanwhile."""
     scheduler = current_scheduler()
-    if seam is None or scheduler is None or not seam.owns(seam.current_task()):
+    if seam is None or scheduler is None:
         return real(condition, timeout)
     if timeout is not None and not scheduler.record.threads:
         return real(condition, timeout)

@@ -23,12 +23,10 @@ import outcome
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._seam import OwnRun, Seam
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.threads._worker import Abandoned, SimulatedThread
-
-_Mine = Callable[[], Seam | None]
 
 # Those that simulated programs have started.
 _OWN: WeakKeyDictionary[threading.Thread, SimulatedThread] = WeakKeyDictionary()
@@ -47,21 +45,21 @@ def end_own_threads() -> None:
         simulated.end()
 
 
-def replace_own_threads(replacements: Replacements, mine: _Mine, let_a_thread_run: Callable[[], bool]) -> None:
+def replace_own_threads(replacements: Replacements, own_run: OwnRun, let_a_thread_run: Callable[[], bool]) -> None:
     """Replace what starts threads, and what waits for their end.
 
     Args:
         replacements: puts them back.
-        mine: gives the seam of the run under control, where this thread is in it.
+        own_run: the run under control.
         let_a_thread_run: lets a thread go on while a step blocks the loop, and says whether there was one.
     """
     real_queue = queue.SimpleQueue
 
     def here() -> tuple[Seam, Scheduler] | None:
-        seam, scheduler = mine(), current_scheduler()
+        seam, scheduler = own_run.in_step(), current_scheduler()
         if seam is None or scheduler is None or not scheduler.record.own_threads:
             return None
-        return (seam, scheduler) if seam.owns(seam.current_task()) else None
+        return seam, scheduler
 
     @wraps(real_queue, updated=())
     def simple_queue() -> Any:
@@ -69,7 +67,7 @@ def replace_own_threads(replacements: Replacements, mine: _Mine, let_a_thread_ru
 
     replace, holder = replacements.replace, threading.Thread
     replace(holder, "start", _starts(holder.start, here))
-    replace(holder, "join", _joins(holder.join, mine, let_a_thread_run))
+    replace(holder, "join", _joins(holder.join, own_run, let_a_thread_run))
     replace(holder, "is_alive", _is_alive(holder.is_alive))
     replace(queue, "SimpleQueue", simple_queue)
 
@@ -119,10 +117,10 @@ def _ending(thread: Any) -> Callable[[outcome.Outcome[Any]], None]:
     return deliver
 
 
-def _joins(real: Callable[..., None], mine: _Mine, let_a_thread_run: Callable[[], bool]) -> Callable[..., None]:
+def _joins(real: Callable[..., None], own_run: OwnRun, let_a_thread_run: Callable[[], bool]) -> Callable[..., None]:
     @wraps(real)
     def join(thread: threading.Thread, timeout: float | None = None) -> None:
-        own, seam, holder = _OWN.get(thread), mine(), lent.here()
+        own, seam, holder = _OWN.get(thread), own_run.mine(), lent.here()
         if own is None or seam is None or own.is_over or own is holder:
             real(thread, timeout)
         elif isinstance(holder, SimulatedThread):
