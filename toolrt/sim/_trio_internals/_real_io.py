@@ -25,9 +25,6 @@ _WAITS = {"wait_readable": "r", "wait_writable": "w"}
 class RealIO(Protocol):
     """The real files and sockets of a program."""
 
-    def sees(self, fd: Any) -> bool:
-        """Say whether a step of the program uses a descriptor, or a socket, that is left real."""
-
     def waits_for(self, fd: int, what: str) -> Awaitable[None]:
         """Give an awaitable that waits until a descriptor can be read ("r") or written ("w")."""
 
@@ -44,30 +41,33 @@ class RealIO(Protocol):
         """Wake the tasks that wait for a descriptor which is about to be closed."""
 
 
-def replace_real_io(replacements: Replacements, real_io: RealIO) -> None:
-    """Ask `real_io` where Trio would ask the operating system."""
+#: Gives those of the execution, where a step of the program uses a descriptor, or a socket, that is left real.
+Sees = Callable[[Any], RealIO | None]
+
+
+def replace_real_io(replacements: Replacements, sees: Sees) -> None:
+    """Ask what `sees` gives where Trio would ask the operating system."""
     replace = replacements.replace
     manager, holder = _run.TheIOManager, _socket._SocketType
     real_helper, real_connect, real_notify = holder._nonblocking_helper, holder.connect, manager.notify_closing
 
     @functools.wraps(real_helper)
     async def helper(self: Any, wait: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-        if real_io.sees(self._sock):
+        if (real_io := sees(self._sock)) is not None:
             made = real_io.reading if wait.__name__ == "wait_readable" else real_io.writing
             function = made(self._sock.fileno(), function)
         return await real_helper(self, wait, function, *args, **kwargs)
 
     @functools.wraps(real_connect)
     async def connect(self: Any, address: Any) -> None:
-        if real_io.sees(self._sock):
+        if (real_io := sees(self._sock)) is not None:
             real_io.connects(self._sock.fileno())
         await real_connect(self, address)
 
     @functools.wraps(real_notify)
     def notify_closing(self: Any, fd: Any) -> None:
-        number = fd if isinstance(fd, int) else fd.fileno()
-        if real_io.sees(fd):
-            real_io.closes(number)
+        if (real_io := sees(fd)) is not None:
+            real_io.closes(fd if isinstance(fd, int) else fd.fileno())
         real_notify(self, fd)
 
     replace(holder, "_nonblocking_helper", helper)
@@ -77,7 +77,7 @@ def replace_real_io(replacements: Replacements, real_io: RealIO) -> None:
         real = manager.__dict__[name]
 
         async def wait(self: Any, fd: Any, real: Any = real, what: str = what) -> None:
-            if real_io.sees(fd):
+            if (real_io := sees(fd)) is not None:
                 await real_io.waits_for(fd if isinstance(fd, int) else fd.fileno(), what)
             else:
                 await real(self, fd)
@@ -85,15 +85,15 @@ def replace_real_io(replacements: Replacements, real_io: RealIO) -> None:
         replace(manager, name, functools.wraps(real)(wait))
     streams = process_names().streams
     if streams is not None:
-        replace(streams, "os", _StreamOS(streams.__dict__["os"], real_io))
+        replace(streams, "os", _StreamOS(streams.__dict__["os"], sees))
 
 
 class _StreamOS:
     """Stands in for `os` where Trio reads and writes the descriptors of streams."""
 
-    def __init__(self, real: Any, real_io: RealIO) -> None:
+    def __init__(self, real: Any, sees: Sees) -> None:
         self._real = real
-        self._real_io = real_io
+        self._sees = sees
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -101,15 +101,15 @@ class _StreamOS:
     def read(self, fd: int, most: int) -> bytes:
         """Read from a descriptor."""
         read = self._real.read
-        if self._real_io.sees(fd):
-            read = self._real_io.reading(fd, read)
+        if (real_io := self._sees(fd)) is not None:
+            read = real_io.reading(fd, read)
         data: bytes = read(fd, most)
         return data
 
     def write(self, fd: int, data: Any) -> int:
         """Write to a descriptor."""
         write = self._real.write
-        if self._real_io.sees(fd):
-            write = self._real_io.writing(fd, write)
+        if (real_io := self._sees(fd)) is not None:
+            write = real_io.writing(fd, write)
         count: int = write(fd, data)
         return count

@@ -3,7 +3,7 @@
 Theory.  A small execution is mostly tasks that begin and end.  For an async function whose nursery is open, Trio's
 ``spawn_impl`` asks abstract base classes whether it got a coroutine and looks three times for instruments; here the
 function's flags say that it makes a coroutine.  A cancel scope looks at its deadline in a generator, when it is entered
-and left, also when it has none; and its new status asks three properties whether it is cancelled.  A checkpoint awaits
+and left, also when it has none; and its new status asks two properties whether it is cancelled.  A checkpoint awaits
 a coroutine that awaits a generator; here it awaits the generator.  Everything else (another callable, a mistake in the
 call, instruments, guest mode, a Trio whose code is another one) is left to Trio's own function.
 """
@@ -153,15 +153,15 @@ def slim_deadline() -> Callable[[Any], Any]:
 
 
 def slim_recalculate(real: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Make what stands in for `real`, Trio's ``CancelStatus.recalculate`` or what stands there, for a status alone."""
+    """Make what stands in for `real`, Trio's ``CancelStatus.recalculate``: a new status begins as not cancelled."""
 
     @wraps(real)
     def recalculate(status: Any) -> None:
         scope, parent = status._scope, status._parent
-        if scope._cancel_status is not None or status._tasks or status._children:
+        is_new = scope._cancel_status is None and not status._tasks and not status._children
+        is_below_cancelled = parent is not None and parent.effectively_cancelled and not scope._shield
+        if not is_new or scope._cancel_called or is_below_cancelled:
             real(status)
-        elif scope._cancel_called or (parent is not None and not scope._shield and parent.effectively_cancelled):
-            status.effectively_cancelled = True
 
     return recalculate
 

@@ -24,28 +24,19 @@ from toolrt.sim._trio_internals._things import Primitives
 from toolrt.sim.engine._roster import Roster
 
 
-class DeadlinesApart:
-    """Takes the deadlines of one execution apart.
+def take_apart(seam: Seam, roster: Roster, things: Primitives, now: float) -> None:
+    """Have each of several deadlines that are due come in a step of its own.
 
     Args:
-        seam: the Trio run it happens in.
+        seam: the Trio run they are in.
         roster: its tasks.
         things: what Trio's primitives report to.
+        now: the time, in virtual seconds.
     """
+    for scope in hold_due(seam, now):
 
-    def __init__(self, seam: Seam, roster: Roster, things: Primitives) -> None:
-        self._seam = seam
-        self._roster = roster
-        self._things = things
-
-    def begin(self, now: float) -> None:
-        """Have each of several deadlines that are due come in a step of its own."""
-        for scope in hold_due(self._seam, now):
-            self._begin(scope, now)
-
-    def _begin(self, scope: Any, now: float) -> None:
         @trio.lowlevel.enable_ki_protection
-        async def deadline() -> None:  # noqa: ASYNC124  a task is async
-            release(self._seam, self._things, scope, now)
+        async def deadline(scope: Any = scope) -> None:  # noqa: ASYNC124  a task is async
+            release(seam, things, scope, now)
 
-        self._roster.begin_deadline(deadline)
+        roster.begin_deadline(deadline)

@@ -17,7 +17,7 @@ from toolrt.probe import Resource
 from toolrt.sim._paths import ROOT
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._roster import with_enabled
-from toolrt.trace import Access, Step, Trace, plain
+from toolrt.trace import Access, Step, Trace, plain, stable_text
 
 if TYPE_CHECKING:
     from toolrt.sim.engine._roster import RawStep
@@ -183,6 +183,17 @@ class Execution:
     def __repr__(self) -> str:
         ended = f"value={self.value!r}" if self.error is None else f"error={self.error!r}"
         return f"<Execution of {counted(len(self._made), 'step')}, {ended}>"
+
+
+def is_same_outcome(one: Any, other: Any) -> bool:
+    """Say whether two outcomes are one, or a reader could not tell."""
+    try:
+        if one is other or one == other:
+            return True
+    except Exception:
+        # Values that cannot be compared are compared by their text.
+        pass
+    return stable_text(one) == stable_text(other)
 
 
 def _access(resource: Resource, write: bool) -> Access:

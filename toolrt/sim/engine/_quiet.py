@@ -217,7 +217,7 @@ class StepWatch:
         # How each frame was traced before.
         self._traced: list[tuple[FrameType, Any, bool, bool]] = []
         # The frames that the step goes on with, those that it made, and those that this watch has not seen yet.
-        self._resumed: frozenset[int] = frozenset()
+        self._resumed: set[int] = set()
         self._outermost: FrameType | None = None
         # True while the outermost runs: what Trio's loop does around it is no part of the step.
         self._is_inside = False
@@ -232,7 +232,9 @@ class StepWatch:
     def begin(self, frames: Sequence[FrameType]) -> None:
         """Look from now on; `frames` are those that the step goes on with, the outermost first."""
         self.wrote = self.saw_time = False
-        self._resumed = frozenset(map(id, frames))
+        # Not those that end unseen: another frame may get their ids.
+        seen = (frame for frame in frames if not (frame.f_code in _CHECKPOINTS or _is_passed_over(frame.f_code)))
+        self._resumed = set(map(id, seen))
         self._outermost, self._is_inside = frames[0], False
         self._made, self._iterators, self._calling = [], set(), None
         self._unseen.clear()
@@ -313,6 +315,7 @@ class StepWatch:
         """Let go of a frame that has ended: what it holds ends when it would without this watch."""
         self._traced = [traced for traced in self._traced if traced[0] is not frame]
         self._made = [made for made in self._made if made is not frame]
+        self._resumed.discard(id(frame))
         if frame is self._outermost:
             self._outermost = None
         self._calling = None

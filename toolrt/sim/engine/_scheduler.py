@@ -40,7 +40,7 @@ from toolrt.sim._trio_internals._forced_end import BOUNDARIES
 from toolrt.sim._trio_internals._seam import Seam, nursery_of
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, can_step_inside
 from toolrt.sim._trio_internals._things import Primitives, begun_under
-from toolrt.sim.engine._apart import DeadlinesApart
+from toolrt.sim.engine._apart import take_apart
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._fairness import Fairness
@@ -113,8 +113,6 @@ class Scheduler:
         self.record = ExecutionRecord(clock, steps, things)
         #: The names of the idle-only tasks, or None.
         self.idle_only: tuple[str, ...] | None = None
-        # None: deadlines of one instant come together.
-        self._apart: DeadlinesApart | None = None
         # None: a task that can run may step next, whenever it became able to.
         self._passes: Passes | None = None
         # The enabled list, choice and causes of the running step; and whether a choice has divided it.
@@ -443,7 +441,6 @@ class Scheduler:
 
     def take_deadlines_apart(self) -> None:
         """Have deadlines of one instant come one by one."""
-        self._apart = DeadlinesApart(self._seam, self.roster, self.record.things)
         self.record.has_deadlines = True
 
     def choose(self, n: int) -> int:
@@ -525,8 +522,8 @@ class Scheduler:
         deadline = self._fairness.next_poll(self._seam.next_deadline())
         self._clock.now = deadline
         self._clock_moved_at = len(self.record.steps)
-        if self._apart is not None:
-            self._apart.begin(deadline)
+        if self.record.has_deadlines:
+            take_apart(self._seam, self.roster, self.record.things, deadline)
         self._seam.expire(deadline)
         self.roster.wake_yielded()
 

@@ -2,8 +2,8 @@
 
 Rules.  The file has what was shown, what is left to run, and which exploration it belongs to: the strategy, the
 program's name, and the first schedule with its enabled lists.  The first schedule is run again before the file is
-trusted.  It is replaced as a whole, so a crash leaves the one before.  It is a pickle that may name toolrt's own
-classes and nothing else: a foreign file cannot run code.
+trusted.  It is replaced as a whole, so a crash leaves the one before.  It is a pickle that may name classes of
+policies, searches and tallies, and nothing else: a foreign file cannot run code.
 """
 
 from __future__ import annotations
@@ -12,63 +12,22 @@ import contextlib
 import io
 import os
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.sim.exploring._tally import ReplayableExecution, Tally
-from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, RandomWalk
-from toolrt.sim.policies._pct import _Measured
-from toolrt.sim.policies._urw import _Lengths
-from toolrt.sim.strategies._portfolio import _Strand, _Turns
-from toolrt.sim.strategies._random import _Sample
+from toolrt.sim.exploring import _tally
+from toolrt.sim.exploring._tally import Tally
 from toolrt.sim.strategies._strategy import Shared
-from toolrt.sim.strategies._tree import _PrefixSearch
-from toolrt.sim.strategies.dpor._continuation import RandomContinuation
-from toolrt.sim.strategies.dpor._current import CurrentExecution
-from toolrt.sim.strategies.dpor._node import Move, Node, Prefix
-from toolrt.sim.strategies.dpor._search import BranchPoint, DPORSearch
-from toolrt.sim.strategies.dpor._spread import SpreadSearch
-from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
-from toolrt.sim.strategies.dpor._tree import ExecutionTree
-from toolrt.sim.strategies.dpor._unordered import UnorderedPairs
 
 # Another one for each change of what is kept.
 _VERSION = 8
 
-_OWN = (
-    PCT,
-    POS,
-    URW,
-    Choices,
-    Fifo,
-    RandomWalk,
-    _Lengths,
-    _Measured,
-    _Sample,
-    _Strand,
-    _PrefixSearch,
-    _Turns,
-    ReplayableExecution,
-    Tally,
-)
-_OF_DPOR = (
-    DPORSearch,
-    SpreadSearch,
-    RandomContinuation,
-    Footprint,
-    Footprints,
-    Move,
-    Node,
-    Prefix,
-    CurrentExecution,
-    ExecutionTree,
-    BranchPoint,
-    UnorderedPairs,
-)
-_NAMES = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_OF_DPOR)}
+# What a search, and what was shown, are made of.
+_MODULES = ("toolrt.sim.policies.", "toolrt.sim.strategies.", _tally.__name__)
 
 
 @attrs.frozen
@@ -164,7 +123,8 @@ class Checkpoint:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return _NAMES[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"{module}.{name}") from None
+        found = getattr(sys.modules.get(module), name, None) if module.startswith(_MODULES) else None
+        # What such a module has imported is another one's.
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        return found

@@ -26,7 +26,7 @@ from toolrt.sim.exploring._tally import ExecutionCounts, outcome_key
 from toolrt.sim.exploring._temporal import shown, unmet
 from toolrt.sim.exploring._unseen import unseen_state
 from toolrt.sim.policies import Choices, Policy
-from toolrt.sim.programs._actors import CRASH, arguments_for, enters_scope, named_actors
+from toolrt.sim.programs._actors import CRASH, enters_scope
 from toolrt.sim.strategies import Search
 
 # So many executions are run again without tracking.
@@ -144,8 +144,8 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         verdict = Verdict.FAIL
     else:
         verdict = Verdict.INCONCLUSIVE if seen.undecided or why or not seen.executions else Verdict.PASS
-    name = None if task.cancel_at in ("any", CRASH) else task.cancel_at
-    if verdict is Verdict.PASS and name is not None and not enters_scope(task.timed(), name, task.step_limit):
+    name = None if task.actors.cancel_at in ("any", CRASH) else task.actors.cancel_at
+    if verdict is Verdict.PASS and name is not None and not _enters_scope(task, name):
         # No scope has this name, so no execution was cancelled.
         verdict, complete, why = Verdict.INCONCLUSIVE, False, f"the simplest schedule enters no scope named {name!r}"
     missing = never_made(task.check, seen.outcomes)
@@ -155,7 +155,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     if (wanted := unmet(task.check)) is not None and verdict is Verdict.PASS:
         verdict, why = (Verdict.FAIL if complete else Verdict.INCONCLUSIVE), wanted
     claim += shown(task.check)
-    actors = named_actors(task.cancel_at, task.clock, task.clock_moves, task.order)
+    actors = task.actors.in_words
     if task.tracking is not None:
         actors.append(f"track={task.tracking}")
     if task.world is not None:
@@ -167,7 +167,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         actors.append(f"{many} of random numbers")
     if actors:
         claim += f" with {', '.join(actors)}"
-    failures = _failures(task, seen) if seen.failures else []
+    failures = [Failure(task, *each) for each in seen.failures]
     if seen.failed and seen.left_behind is not None:
         verdict, why = Verdict.INCONCLUSIVE, seen.left_behind
     if seen.difference and _REAL.intersection(seen.caveats) and not any(each.fails_again() for each in failures):
@@ -190,21 +190,12 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         checked=task.check is not None,
         leaves_out=tuple(getattr(task.check, "leaves_out", ())),
         missing=missing,
-        order=task.order,
+        order=task.actors.order,
         pairs=getattr(search, "pairs", None),
     )
 
 
-def _failures(task: ExploredProgram, seen: Evidence) -> list[Failure]:
-    program = task.bound()
-    arguments = arguments_for(task.cancel_at, task.clock, task.clock_moves, task.order)
-    if task.tracking is not None:
-        arguments += task.tracking.argument
-    if task.world is not None:
-        arguments += f", given=[{', '.join(one.code for one in task.world.given)}]"
-    failures = [
-        Failure(program, task.check, task.step_limit, *each, arguments, task.bound_with) for each in seen.failures
-    ]
-    for failure in failures:
-        failure.source = task.program
-    return failures
+def _enters_scope(task: ExploredProgram, name: str) -> bool:
+    """Say whether the simplest schedule enters a scope of this name."""
+    uncancelled = attrs.evolve(task, actors=attrs.evolve(task.actors, cancel_at=None, order="any"))
+    return enters_scope(uncancelled.bound(), name, task.step_limit)

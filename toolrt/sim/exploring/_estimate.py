@@ -22,15 +22,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, checked_job
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.programs._actors import (
-    DEFAULT_CLOCK_MOVES,
-    checked_jobs,
-    named_actors,
-    with_actors,
-    with_clock,
-    with_crash,
-    with_order,
-)
+from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, actors_of, checked_jobs
 
 _DAY = 86_400
 _YEAR = 365.25 * _DAY
@@ -138,10 +130,8 @@ def estimate(
         raise DefinitionRefused("samples", "a number of executions, 1 or more", samples)
     checked_jobs(jobs)
     checked_job(program, RandomWalk(seed), step_limit)
-    cancel_at = with_crash(cancel_at, crash_at)
-    actors = ", ".join(named_actors(cancel_at, clock, clock_moves, order))
-    bound = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
-    first = checked_job(bound, RandomWalk(seed), step_limit)
+    actors = actors_of(cancel_at, crash_at, clock, clock_moves, order)
+    first = checked_job(actors.around(program), RandomWalk(seed), step_limit)
 
     def driver() -> Driver[Estimate]:
         logs: list[float] = []
@@ -171,7 +161,7 @@ def estimate(
             steps=longest,
             rate=rate,
             jobs=jobs,
-            actors=actors,
+            actors=", ".join(actors.in_words),
         )
 
     return simulate(driver())

@@ -29,10 +29,10 @@ from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._temporal import needs_one_process, observing, together
 from toolrt.sim.exploring._told import tell
 from toolrt.sim.policies import Fifo, Policy, Replay
-from toolrt.sim.programs._actors import CRASH, DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_crash, with_order
+from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, actors_of
 from toolrt.sim.programs.given._constraints import Constraint
 from toolrt.sim.programs.given._weaving import world_of
-from toolrt.sim.programs.tracking._tracking import Track, active, tracking_of, with_tracking
+from toolrt.sim.programs.tracking._tracking import Track, active, tracking_of
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
 Program = Callable[[], Awaitable[Any]]
@@ -100,26 +100,11 @@ def run(
         >>> sim.run(program).value
         3600.0
     """
-    program = _with_all(program, track, given, clock, clock_moves, with_crash(cancel_at, crash_at), order)
-    job = checked_job(program, Fifo() if policy is None else policy, step_limit)
+    actors = actors_of(cancel_at, crash_at, clock, clock_moves, order)
+    task = ExploredProgram(program, None, step_limit, actors, tracking_of(program, track), world_of(program, given))
+    job = checked_job(task.bound(), Fifo() if policy is None else policy, step_limit)
     with bounded(checked_seconds(seconds)):
         return _executed(job, details)
-
-
-def _with_all(
-    program: Program,
-    track: Track,
-    given: Sequence[Constraint] | None,
-    clock: str | None,
-    clock_moves: int,
-    cancel_at: str | None,
-    order: str,
-) -> Program:
-    """Give `program` with what is tracked, under the constraints, with all that can happen to it."""
-    world = world_of(program, given)
-    program = with_tracking(program, track)
-    program = program if world is None else world.bind(program)
-    return with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
 
 
 def _executed(job: Job, details: bool) -> Execution:
@@ -176,9 +161,10 @@ def replay(
     policy = Replay(schedule)
     wanted = policy.schedule
     # A schedule that the limit did not stop has to end by itself, wherever its limit was.
-    limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    program = _with_all(program, track, given, clock, clock_moves, with_crash(cancel_at, crash_at), order)
-    job = checked_job(program, policy, max(1, limit))
+    limit = max(1, len(wanted)) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
+    actors = actors_of(cancel_at, crash_at, clock, clock_moves, order)
+    task = ExploredProgram(program, None, limit, actors, tracking_of(program, track), world_of(program, given))
+    job = checked_job(task.bound(), policy, limit)
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
     execution = _executed(job, details)
@@ -278,23 +264,13 @@ def explore(
 
     Checkpoint: never (it is not async).
     """
-    cancel_at = with_crash(cancel_at, crash_at)
-    asked = partial(explore, program, strategy, check, max_executions)
+    actors = actors_of(cancel_at, crash_at, clock, clock_moves, order)
+    found_by = partial(explore, program, strategy, check, max_executions, step_limit=step_limit, cancel_at=cancel_at)
+    found_by = partial(found_by, crash_at=crash_at, clock=clock, clock_moves=clock_moves, order=order, track=track)
 
     def in_a_world(more: Sequence[Constraint]) -> Report:
         """Explore the same under `more` constraints."""
-        return asked(
-            step_limit=step_limit,
-            cancel_at=None if cancel_at == CRASH else cancel_at,
-            crash_at=crash_at,
-            clock=clock,
-            clock_moves=clock_moves,
-            order=order,
-            track=track,
-            seconds=seconds,
-            outcomes=outcomes,
-            given=[*(given or ()), *more],
-        )
+        return found_by(seconds=seconds, outcomes=outcomes, given=[*(given or ()), *more])
 
     checked_workers(jobs)
     checked_seconds(seconds)
@@ -328,7 +304,7 @@ def explore(
     if given and not (jobs == 1 and checkpoint is None):
         raise DefinitionRefused("jobs with given", "1, without a checkpoint", jobs)
     tracking, world = tracking_of(program, track), world_of(program, given)
-    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking, world)
+    task = ExploredProgram(program, check, step_limit, actors, tracking, world)
     bound = task.bound()
     budget, began = Budget(max_executions, seconds), time.perf_counter()
     search = strategy.begin()
@@ -360,9 +336,10 @@ def _whose(task: ExploredProgram, strategy: Strategy, made_from: str) -> str:
     """Say which exploration this is, in words that are the same in every process."""
     name = getattr(task.program, "__qualname__", type(task.program).__qualname__)
     module = getattr(task.program, "__module__", type(task.program).__module__)
-    actors = f"cancel_at={task.cancel_at}, clock={task.clock}, clock_moves={task.clock_moves}"
-    if task.order != "any":
-        actors += f", order={task.order}"
+    beside = task.actors
+    actors = f"cancel_at={beside.cancel_at}, clock={beside.clock}, clock_moves={beside.clock_moves}"
+    if beside.order != "any":
+        actors += f", order={beside.order}"
     made = f" made from {made_from}" if made_from else ""
     made += "" if task.tracking is None else f" with track={task.tracking}"
     return f"{strategy!r} of {module}.{name}{made}, step_limit={task.step_limit}, {actors}"

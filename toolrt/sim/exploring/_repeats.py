@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._execution import Execution, is_same_outcome
 from toolrt.sim.exploring._tally import fingerprint
 from toolrt.sim.programs._cell import OUTSIDE
 from toolrt.sim.strategies import uncontrolled
@@ -141,18 +141,12 @@ def difference_between(first: Execution, again: Execution, touched: bool = True)
 
 def another_outcome(one: Any, other: Any) -> str | None:
     """Say how two outcomes of the same choices differ; None: they do not, or a reader could not tell."""
-    try:
-        if one is other or one == other:
-            return None
-    except Exception:
-        # Values that cannot be compared are compared by their text.
-        pass
-    before, after = stable_text(one), stable_text(other)
-    if before == after:
+    if is_same_outcome(one, other):
         return None
+    before, after = _cut(stable_text(one)), _cut(stable_text(other))
     return (
-        f"the same choices led to the outcome {_cut(before)} once, to {_cut(after)} another time: the program depends "
-        "on something the simulator does not control"
+        f"the same choices led to the outcome {before} once, to {after} another time: the program depends on something "
+        "the simulator does not control"
     )
 
 

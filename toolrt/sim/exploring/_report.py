@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,7 +23,8 @@ from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.engine._watchdog import end_of_limit
 from toolrt.sim.exploring._compare import passing_beside
 from toolrt.sim.exploring._explain import FailureStory, about, explain, headline_of
-from toolrt.sim.exploring._judge import Check, Judgement, judge
+from toolrt.sim.exploring._judge import Judgement, judge
+from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.exploring._repairs import Repair, repairs_of
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._reproduction import Reproduction, reproduce
@@ -79,25 +80,11 @@ class Failure:
     `minimal` and `explain()` run the program again, the first time they are asked for.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        check: Check | None,
-        step_limit: int,
-        execution: Execution,
-        judgement: Judgement,
-        arguments: str = "",
-        tracking: Callable[[Collection[str]], Program] | None = None,
-    ) -> None:
-        self._program = program
-        #: The program as the caller gave it; `program` may have more that can happen to it.
-        self.source = program
-        # Gives the program with the plain objects of more modules seen; None: it cannot be given.
-        self._tracking = tracking
-        self._check = check
-        self._step_limit = step_limit
-        # What `toolrt.sim.replay` needs besides the program and the schedule, as a caller writes it.
-        self._arguments = arguments
+    def __init__(self, task: ExploredProgram, execution: Execution, judgement: Judgement) -> None:
+        self._task = task
+        self._program = task.bound()
+        #: The program as the caller gave it.
+        self.source = task.program
         #: The execution itself.
         self.execution = execution
         self._judgement = judgement
@@ -206,12 +193,12 @@ class Failure:
     def _closer_look(self, story: FailureStory) -> FailureStory:
         """Tell the same with the plain objects seen that the modules of its steps touch, where that changes nothing."""
         passing = story.passing
-        if story.places is None or passing is None or self._tracking is None:
+        if story.places is None or passing is None:
             return story
         modules = can_be_seen(story.places.modules)
         if not modules:
             return story
-        program = self._tracking(modules)
+        program = self._task.bound_with(modules)
         places, failing = self._with_places(program, story.execution)
         _, other = self._with_places(program, passing)
         if failing is None or other is None or another_outcome(story.execution.outcome, failing.outcome) is not None:
@@ -222,7 +209,7 @@ class Failure:
     def _seen_program(self) -> Program:
         """The program, with the plain objects seen that its story needs."""
         modules = self._told.looked_into
-        return self._tracking(modules) if modules and self._tracking is not None else self._program
+        return self._task.bound_with(modules) if modules else self._program
 
     def _with_places(self, program: Program, execution: Execution) -> tuple[SourceLines, Execution | None]:
         """Run `execution` once more with its source lines; None: it took another course.
@@ -252,9 +239,9 @@ class Failure:
             places,
             passing,
             fewest,
-            self._arguments,
+            self._task.arguments,
             _called(self._program, "program"),
-            None if self._check is None else _called(self._check, "check"),
+            None if self._task.check is None else _called(self._task.check, "check"),
             self.reproduced,
         )
 
@@ -390,8 +377,8 @@ class Failure:
             raise RealTimeout("the story of a failure", seconds, "tell the failure as it was found")
         # All that is tried to tell it draws as it did.
         chance = self.execution.chance or 0
-        execution = yield Job(program or self._program, policy, self._step_limit, places=places, chance=chance)
-        return execution, judge(execution, self._check)
+        execution = yield Job(program or self._program, policy, self._task.step_limit, places=places, chance=chance)
+        return execution, judge(execution, self._task.check)
 
     @cached_property
     def _simplest(self) -> tuple[Execution, Judgement, bool]:

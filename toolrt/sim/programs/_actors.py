@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Any
 
+import attrs
 import trio
 
 from toolrt.errors import DefinitionRefused
@@ -52,31 +53,98 @@ class _Ended(Enum):
 CANCELLED = _Ended.CANCELLED
 
 
-def with_actors(program: _Program, cancel_at: object) -> _Program:
-    """Give `program` together with a cancel that may come.
+@attrs.frozen
+class Actors:
+    """What may happen beside the tasks of a program, and in which orders these step; `actors_of` checks it."""
 
-    Raises:
-        DefinitionRefused: `cancel_at` is neither None, nor "any", nor the name of a scope.
-    """
-    if cancel_at is None:
-        return program
-    if cancel_at == CRASH:
+    #: What may be cancelled: None, "any", or the name of a scope; or `CRASH`.
+    cancel_at: str | None = None
+    #: None, "explored" or "real"; and how often it may move early.
+    clock: str | None = None
+    clock_moves: int = DEFAULT_CLOCK_MOVES
+    #: "any" or "trio".
+    order: str = "any"
+
+    def around(self, program: _Program) -> _Program:
+        """Give `program` with all that."""
         if not callable(program):
             raise DefinitionRefused("a program", "an async function without arguments", program)
-        return _called_like(program, crashing(program, _CANCELLER))
-    if not isinstance(cancel_at, str) or not cancel_at:
-        raise DefinitionRefused(
-            "cancel_at", 'None, "any" (a cancel that may come before any step), or the name of a sim.scope', cancel_at
-        )
-    if not callable(program):
-        raise DefinitionRefused("a program", "an async function without arguments", program)
-    if cancel_at != "any":
+        program = self._with_cancel(self._with_clock(program))
+        return program if self.order == "any" else InPasses(program)
+
+    def _with_clock(self, program: _Program) -> _Program:
+        if self.clock is None:
+            return program
+        if self.clock == "real":
+            return _called_like(program, _with_deadlines_apart(program), " with clock=real")
+
+        def moves_early(extra: ExtraChoices) -> None:
+            extra.let_the_clock_move(self.clock_moves)
+
+        return _called_like(program, _offering(program, moves_early), f" with clock_moves<={self.clock_moves}")
+
+    def _with_cancel(self, program: _Program) -> _Program:
+        if self.cancel_at is None:
+            return program
+        if self.cancel_at == CRASH:
+            return _called_like(program, crashing(program, _CANCELLER))
+        if self.cancel_at == "any":
+            return _called_like(program, _cancelled_anywhere(program))
 
         def wants(extra: ExtraChoices) -> None:
-            extra.wanted = cancel_at
+            extra.wanted = self.cancel_at
 
         return _offering(program, wants)
 
+    @property
+    def in_words(self) -> list[str]:
+        """It as a claim says it."""
+        named = [] if self.cancel_at is None else [f"cancel_at={self.cancel_at}"]
+        if self.cancel_at == CRASH:
+            named = ["crash_at=any"]
+        if self.clock is not None:
+            named.append("clock=real" if self.clock == "real" else f"clock_moves<={self.clock_moves}")
+        return named if self.order == "any" else [*named, f"order={self.order}"]
+
+    @property
+    def as_arguments(self) -> str:
+        """It as a caller writes it, behind the other arguments of a call that runs the same program again."""
+        text = "" if self.cancel_at is None else f', cancel_at="{self.cancel_at}"'
+        if self.cancel_at == CRASH:
+            text = ', crash_at="any"'
+        if self.clock is not None:
+            text += f', clock="{self.clock}"' + (f", clock_moves={self.clock_moves}" if self.clock != "real" else "")
+        return text if self.order == "any" else f'{text}, order="{self.order}"'
+
+
+def actors_of(cancel_at: object, crash_at: object, clock: object, clock_moves: object, order: object) -> Actors:
+    """Give what a caller's arguments say.
+
+    Raises:
+        DefinitionRefused: one is not what it must be, or a cancel and a crash are given.
+    """
+    if crash_at is not None and (crash_at != "any" or cancel_at is not None):
+        raise DefinitionRefused(
+            "crash_at", 'None or "any" (the program may crash before any step), and no cancel_at', crash_at
+        )
+    if not isinstance(clock_moves, int) or isinstance(clock_moves, bool) or clock_moves < 1:
+        raise DefinitionRefused("clock_moves", "a number of moves, 1 or more", clock_moves)
+    if clock not in (None, "explored", "real"):
+        early = '"explored" (it may move whenever a deadline is pending)'
+        apart = '"real" (deadlines of one instant come one by one)'
+        raise DefinitionRefused("clock", f"None, {early} or {apart}", clock)
+    if cancel_at is not None and (not isinstance(cancel_at, str) or not cancel_at):
+        raise DefinitionRefused(
+            "cancel_at", 'None, "any" (a cancel that may come before any step), or the name of a sim.scope', cancel_at
+        )
+    if order not in ("any", "trio"):
+        raise DefinitionRefused(
+            "order", '"any" (any task that can run may step next) or "trio" (each of them once per pass)', order
+        )
+    return Actors(CRASH if crash_at is not None else cancel_at, clock, clock_moves, order)
+
+
+def _cancelled_anywhere(program: _Program) -> _Program:
     async def cancelled_anywhere() -> Any:
         value: Any = None
         error: BaseException | None = None
@@ -106,64 +174,7 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
             raise error
         return CANCELLED if scope.cancelled_caught else value
 
-    return _called_like(program, cancelled_anywhere)
-
-
-def with_crash(cancel_at: str | None, crash_at: object) -> str | None:
-    """Give what `with_actors` is given for the two arguments of a caller.
-
-    Raises:
-        DefinitionRefused: `crash_at` is neither None nor "any", or both are given.
-    """
-    if crash_at is None:
-        return cancel_at
-    if crash_at != "any" or cancel_at not in (None, CRASH):
-        raise DefinitionRefused(
-            "crash_at", 'None or "any" (the program may crash before any step), and no cancel_at', crash_at
-        )
-    return CRASH
-
-
-def with_clock(program: _Program, clock: object, moves: object) -> _Program:
-    """Give `program` with a clock that may move early.
-
-    Raises:
-        DefinitionRefused: `clock` is neither None nor "explored" nor "real", or `moves` is not a number of 1 or more.
-    """
-    if not isinstance(moves, int) or isinstance(moves, bool) or moves < 1:
-        raise DefinitionRefused("clock_moves", "a number of moves, 1 or more", moves)
-    if clock is None:
-        return program
-    if clock not in ("explored", "real"):
-        early = '"explored" (it may move whenever a deadline is pending)'
-        apart = '"real" (deadlines of one instant come one by one)'
-        raise DefinitionRefused("clock", f"None, {early} or {apart}", clock)
-    if not callable(program):
-        raise DefinitionRefused("a program", "an async function without arguments", program)
-    if clock == "real":
-        return _called_like(program, _with_deadlines_apart(program), " with clock=real")
-
-    def moves_early(extra: ExtraChoices) -> None:
-        extra.let_the_clock_move(moves)
-
-    return _called_like(program, _offering(program, moves_early), f" with clock_moves<={moves}")
-
-
-def with_order(program: _Program, order: object) -> _Program:
-    """Give `program` with the orders its tasks step in; put it around what the two functions above give.
-
-    Raises:
-        DefinitionRefused: `order` is neither "any" nor "trio".
-    """
-    if order == "any":
-        return program
-    if order != "trio":
-        raise DefinitionRefused(
-            "order", '"any" (any task that can run may step next) or "trio" (each of them once per pass)', order
-        )
-    if not callable(program):
-        raise DefinitionRefused("a program", "an async function without arguments", program)
-    return InPasses(program)
+    return cancelled_anywhere
 
 
 def enters_scope(program: _Program, name: str, step_limit: int) -> bool:
@@ -190,22 +201,6 @@ def checked_jobs(jobs: object) -> int:
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
     return jobs
-
-
-def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int, order: str = "any") -> list[str]:
-    """Give what else may happen, and in which orders, as a claim says it."""
-    named = ["crash_at=any"] if cancel_at == CRASH else [f"cancel_at={cancel_at}"] if cancel_at is not None else []
-    if clock is not None:
-        named.append("clock=real" if clock == "real" else f"clock_moves<={clock_moves}")
-    return named if order == "any" else [*named, f"order={order}"]
-
-
-def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int, order: str = "any") -> str:
-    """Give what a call that runs the same program again needs besides, as a caller writes it."""
-    text = "" if cancel_at is None else f', cancel_at="{cancel_at}"' if cancel_at != CRASH else ', crash_at="any"'
-    if clock is not None:
-        text += ', clock="real"' if clock == "real" else f', clock="{clock}", clock_moves={clock_moves}'
-    return text if order == "any" else f'{text}, order="{order}"'
 
 
 def _with_deadlines_apart(program: _Program) -> _Program:

@@ -135,6 +135,13 @@ def wild() -> None:
 
 
 @only_looks
+def _runs(function: Any) -> None:
+    """Report what a function does that is called unseen: anything, unless it reports by itself."""
+    if not function_reports(function):
+        report(ANYTHING, True)
+
+
+@only_looks
 def born(thing: Any) -> Any:
     """Name what was just made, and give it back."""
     names = now.names
@@ -277,8 +284,7 @@ def read_attribute(thing: Any, attribute: str) -> None:
     if of in _METHODS:
         return
     if of is property:
-        if not function_reports(found.fget):
-            report(ANYTHING, True)
+        _runs(found.fget)
         return
     if attribute == "__dict__":
         report(ANYTHING, True)
@@ -288,19 +294,18 @@ def read_attribute(thing: Any, attribute: str) -> None:
     if of is cached_property:
         if attribute not in _own(thing):
             report((*name_of(thing), attribute), True)
-            if not function_reports(found.func):
-                report(ANYTHING, True)
+            _runs(found.func)
             return
-    elif of is not MEMBER and of is not _GETSET and hasattr(of, "__get__") and not function_reports(of.__get__):
-        report(ANYTHING, True)
+    elif of is not MEMBER and of is not _GETSET and hasattr(of, "__get__"):
+        _runs(of.__get__)
     report((*name_of(thing), attribute), False)
     if of is MEMBER or of is _GETSET or attribute in _own(thing):
         return
     report(("class attribute", attribute), False)
     if found is MISSING:
         getter = getattr(cls, "__getattr__", None)
-        if getter is not None and not function_reports(getter):
-            report(ANYTHING, True)
+        if getter is not None:
+            _runs(getter)
 
 
 def store(thing: Any, attribute: str) -> Any:
@@ -339,14 +344,13 @@ def write_attribute(thing: Any, attribute: str) -> None:
     found = in_class(cls, attribute)
     of = type(found)
     if of is property:
-        if not (function_reports(found.fset) or found.fset is None):
-            report(ANYTHING, True)
+        if found.fset is not None:
+            _runs(found.fset)
         return
     if of in _METHODS or (attribute.startswith("__") and attribute.endswith("__")):
         report(ANYTHING, True)
     elif of not in (MEMBER, _GETSET, cached_property) and hasattr(of, "__set__"):
-        if not function_reports(of.__set__):
-            report(ANYTHING, True)
+        _runs(of.__set__)
         return
     report((*name_of(thing), attribute), True)
 
@@ -365,8 +369,7 @@ def _inherited(found_by: Any, attribute: str) -> None:
         if found is MISSING:
             continue
         if isinstance(found, property):
-            if not function_reports(found.fget):
-                report(ANYTHING, True)
+            _runs(found.fget)
         elif not isinstance(found, _METHODS):
             report(("class attribute", attribute), False)
         return

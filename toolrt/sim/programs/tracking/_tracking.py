@@ -269,12 +269,6 @@ def can_be_seen(modules: Collection[str]) -> list[str]:
     )
 
 
-def with_tracking(program: _Program, track: Track) -> _Program:
-    """Give `program` with what `track` says tracked in each execution."""
-    tracking = tracking_of(program, track)
-    return program if tracking is None else tracking.bind()
-
-
 def active(tracking: Tracking | None) -> AbstractContextManager[None]:
     """Let what is tracked report inside the block."""
     return nullcontext() if tracking is None else tracking.active()

@@ -30,7 +30,7 @@ import attrs
 from toolrt._plain import stable_text
 from toolrt.errors import StepLimit
 from toolrt.sim._paths import CANCEL, CLOCK, DEADLINE, PROCESS, REAL, THREAD
-from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._execution import Execution, is_same_outcome
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
@@ -394,15 +394,7 @@ def _step_in_words(events: Events, nodes: Sequence[Node], index: int) -> str:
 
 def _another(one: Execution, other: Execution) -> str | None:
     """Give the second outcome where the two differ; None: they do not, or a reader could not tell."""
-    before, after = stable_text(one.outcome), stable_text(other.outcome)
-    return None if before == after or _same(one.outcome, other.outcome) else _cut(after)
-
-
-def _same(one: Any, other: Any) -> bool:
-    try:
-        return bool(one is other or one == other)
-    except Exception:
-        return False
+    return None if is_same_outcome(one.outcome, other.outcome) else _cut(stable_text(other.outcome))
 
 
 def _cut(text: str) -> str:
