@@ -11,12 +11,11 @@ import sys
 import threading
 from _thread import get_ident
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-import trio
-
-_threads: Any = sys.modules["trio._threads"]
-_thread_cache: Any = sys.modules["trio._core._thread_cache"]
+#: Where Trio has the ways from threads to its loop, and what starts threads.
+threads: Any = sys.modules["trio._threads"]
+thread_cache: Any = sys.modules["trio._core._thread_cache"]
 
 
 class Holder(Protocol):
@@ -64,26 +63,8 @@ class Lent:
 lent = Lent()
 
 
-class ThreadNames(NamedTuple):
-    """Where Trio has what leads to threads and back."""
-
-    #: The class that starts them, the class of what gives the loop something to call, and the module of both ways.
-    cache: Any
-    token: Any
-    module: Any
-    #: What sends the loop a message from a thread, and its name in that module.
-    send: Any
-    send_name: str
-
-
-def thread_names() -> ThreadNames:
-    """Give where Trio has them."""
-    send = _threads._send_message_to_trio
-    return ThreadNames(_thread_cache.ThreadCache, trio.lowlevel.TrioToken, _threads, send, "_send_message_to_trio")
-
-
 def name_os_thread(thread: threading.Thread, name: str | None) -> None:
     """Let the operating system call a thread by its name, too, as Trio does where it can."""
-    if name is not None and _thread_cache.set_os_thread_name:
+    if name is not None and thread_cache.set_os_thread_name:
         with contextlib.suppress(Exception):
-            _thread_cache.set_os_thread_name(thread.ident, name)
+            thread_cache.set_os_thread_name(thread.ident, name)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import trio
 
-from toolrt.sim._trio_internals._children import process_names
+from toolrt.sim._trio_internals._children import pipes
 from toolrt.sim._trio_internals._replacements import Replacements
 
 _run: Any = trio._core._run
@@ -83,9 +83,8 @@ def replace_real_io(replacements: Replacements, sees: Sees) -> None:
                 await real(self, fd)
 
         replace(manager, name, functools.wraps(real)(wait))
-    streams = process_names().streams
-    if streams is not None:
-        replace(streams, "os", _StreamOS(streams.__dict__["os"], sees))
+    if pipes is not None:
+        replace(pipes, "os", _StreamOS(pipes.__dict__["os"], sees))
 
 
 class _StreamOS:

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple, Protocol
 
-from toolrt.sim._trio_internals._children import process_names
-from toolrt.sim._trio_internals._lent import lent, thread_names
+from toolrt.sim._trio_internals._children import children
+from toolrt.sim._trio_internals._lent import lent, thread_cache
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import OwnRun
 
@@ -75,7 +75,7 @@ def _table() -> dict[str, _Row]:
         "processes": _Row(
             "processes._installed",
             "ProcessStandIn",
-            ((process_names().module, "trio create_pipe_to_child_stdin create_pipe_from_child_output"),),
+            ((children, "trio create_pipe_to_child_stdin create_pipe_from_child_output"),),
             # Its pipes are waited for as sockets are.
             over="network",
         ),
@@ -86,7 +86,7 @@ def _table() -> dict[str, _Row]:
             "threads._hooks",
             "ThreadStandIn",
             (
-                (thread_names().cache, "start_thread_soon"),
+                (thread_cache.ThreadCache, "start_thread_soon"),
                 (threading.Thread, "start"),
                 (threading.Condition, "wait"),
                 (queue, "SimpleQueue"),

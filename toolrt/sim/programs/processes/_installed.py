@@ -19,7 +19,7 @@ from typing import Any
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals._children import process_names
+from toolrt.sim._trio_internals._children import children, pipes
 from toolrt.sim._trio_internals._decided import FILES, PROCESSES
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import OwnRun, Seam
@@ -62,8 +62,8 @@ class ProcessStandIn:
     @contextmanager
     def installed(self, own_run: OwnRun) -> Iterator[None]:
         """Stand there inside the block."""
-        replacements, names = Replacements(), process_names()
-        replace, module, here = replacements.replace, names.module, own_run.in_step
+        replacements = Replacements()
+        replace, module, here = replacements.replace, children, own_run.in_step
         try:
             replace(module, "trio", _ThreadsOf(here))
             replace(module, "os", PipeOS(os))
@@ -74,12 +74,11 @@ class ProcessStandIn:
             replace(subprocess.Popen, "_execute_child", _noted(vars(subprocess.Popen)["_execute_child"], here))
             for name in {"kill", "killpg", "getpgid"}.intersection(vars(os)):
                 replace(os, name, by_number(name, here))
-            if names.streams is not None:
-                streams = names.streams
+            if pipes is not None:
                 replace(module, "create_pipe_to_child_stdin", _pipes(module.create_pipe_to_child_stdin, here, 1))
                 replace(module, "create_pipe_from_child_output", _pipes(module.create_pipe_from_child_output, here, 0))
-                replace(streams, "os", PipeOS(os))
-                replace(streams, "_FdHolder", _holds(streams.__dict__["_FdHolder"]))
+                replace(pipes, "os", PipeOS(os))
+                replace(pipes, "_FdHolder", _holds(pipes.__dict__["_FdHolder"]))
             yield
         finally:
             replacements.put_back()

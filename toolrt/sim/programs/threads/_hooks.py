@@ -20,7 +20,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals._lent import lent, thread_names
+from toolrt.sim._trio_internals._lent import lent, thread_cache, threads
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import OwnRun, Seam
 from toolrt.sim._trio_internals._things import SOON, asks_of
@@ -40,14 +40,14 @@ class ThreadStandIn:
     @contextmanager
     def installed(self, own_run: OwnRun) -> Iterator[None]:
         """Stand there inside the block."""
-        replacements, names = Replacements(), thread_names()
-        replace = replacements.replace
+        replacements = Replacements()
+        replace, cache, token = replacements.replace, thread_cache.ThreadCache, trio.lowlevel.TrioToken
         lent.blocks = _let_a_thread_run
         try:
-            replace(names.cache, "start_thread_soon", _starts(names.cache.start_thread_soon, own_run))
-            replace(names.token, "run_sync_soon", _gives(names.token.run_sync_soon))
-            replace(names.module, names.send_name, _asks(names.send))
-            replace(names.module, "PARENT_TASK_DATA", _ParentTask())
+            replace(cache, "start_thread_soon", _starts(cache.start_thread_soon, own_run))
+            replace(token, "run_sync_soon", _gives(token.run_sync_soon))
+            replace(threads, "_send_message_to_trio", _asks(threads.__dict__["_send_message_to_trio"]))
+            replace(threads, "PARENT_TASK_DATA", _ParentTask())
             replace_own_threads(replacements, own_run, _let_a_thread_run)
             replace(threading.Condition, "wait", _waits(threading.Condition.wait, own_run))
             if hasattr(os, "pidfd_open"):
@@ -134,7 +134,7 @@ def _asks(real: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(real)
     def send_message_to_trio(trio_token: Any, message: Any) -> Any:
         thread = _here()
-        if thread is not None and (type(trio_token) is not thread_names().token or thread.seam.queue_of(trio_token)):
+        if thread is not None and (type(trio_token) is not trio.lowlevel.TrioToken or thread.seam.queue_of(trio_token)):
             object.__setattr__(message, "queue", _LoopAnswer(thread))
         return real(trio_token, message)
 

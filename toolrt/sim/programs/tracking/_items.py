@@ -19,8 +19,6 @@ from toolrt.sim.programs.tracking._kinds import (
 )
 from toolrt.sim.programs.tracking._touch import KEYED, born, now, report, touch_index, touch_key, use, whole
 
-__all__ = ["item", "load_item", "storing"]
-
 
 @only_looks
 def item(thing: Any, key: Any) -> Any:

@@ -25,8 +25,10 @@ _MARK = "\0toolrt:"
 _TOUCHES = "born load load_cell load_global made new_cells store store_cell store_global use wild"
 _HELPERS: dict[str, Any] = {
     **{name: getattr(_touch, name) for name in _TOUCHES.split()},
-    **{name: getattr(_items, name) for name in _items.__all__},
-    **{name: getattr(_uses, name) for name in _uses.__all__},
+    "item": _items.item,
+    "load_item": _items.load_item,
+    "storing": _items.storing,
+    **{name: made for name, made in vars(_uses).items() if getattr(made, "__module__", "") == _uses.__name__},
     "call": _calls.call,
     "method": _calls.method,
     "slice": slice,

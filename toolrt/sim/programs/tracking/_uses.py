@@ -27,24 +27,6 @@ from toolrt.sim.programs.tracking._kinds import (
 from toolrt.sim.programs.tracking._locks import HeldLock, is_lock
 from toolrt.sim.programs.tracking._touch import KEYED, born, items_of, name_of, now, report, touch_key, use, whole, wild
 
-__all__ = [
-    "advances",
-    "augmented",
-    "awaits",
-    "begins",
-    "binary",
-    "delegates",
-    "enters",
-    "enters_async",
-    "imported",
-    "iterates_async",
-    "late",
-    "result",
-    "slowly",
-    "unpacks",
-    "within",
-]
-
 
 def slowly(thing: Any) -> Any:
     """Give what iterates over `thing` in several steps, and reports in each."""
