@@ -164,7 +164,7 @@ def controlled(tick: Callable[[list[Task]], None], own_run: OwnRun, decided: Dec
         refused(_socket._SocketType, "__init__", "use a socket of the operating system", sockets, is_no_socket),
         *(refused(_run.TheIOManager, name, "wait for real input or output", files, calls_callbacks) for name in waits),
         *mock_clock(own_run),
-        *(refused(one.holder, one.name, one.action, *ways[one.kind]) for one in list(refusals())),
+        *(refused(holder, name, action, *ways[kind]) for holder, name, kind, action in list(refusals())),
     ]
     try:
         replacements.replace_all(table)

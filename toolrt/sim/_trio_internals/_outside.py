@@ -16,21 +16,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Refusal(NamedTuple):
-    """One name that a simulated step must not call."""
-
-    #: The module or class that has it.
-    holder: Any
-    #: The name there.
-    name: str
-    #: One of the kinds below.
-    kind: str
-    #: What a program does that calls it.
-    action: str
-
+#: The module or class that has a name which a simulated step must not call, the name, one of the kinds below, and what
+#: a program does that calls it.
+Refusal = tuple[Any, str, str, str]
 
 #: What a program does that leaves a simulation.  A fork would be one of the simulation itself.
 SOCKET = "use a socket"
@@ -57,7 +47,7 @@ _NAMES: tuple[tuple[Any, str, str, str], ...] = (
 
 def _refusal(holder: Any, name: str, kind: str, called: str) -> Refusal:
     words = PROCESS if kind is FORK else kind
-    return Refusal(holder, name, kind, f"{words} ({called})" if called else words)
+    return holder, name, kind, f"{words} ({called})" if called else words
 
 
 # A platform need not have all of them.
@@ -75,12 +65,13 @@ _LATER = (
 def refusals() -> Iterator[Refusal]:
     """Give every name that is to be refused now."""
     for refusal, real in _REFUSALS:
-        current = vars(refusal.holder).get(refusal.name)
+        holder, name, *_ = refusal
+        current = vars(holder).get(name)
         # A simulation may be under way in whose check this one begins.
         if getattr(current, "refuses", current) is real:
             yield refusal
     for module, owner, name, kind, called in _LATER:
-        holder: Any = sys.modules.get(module)
+        holder = sys.modules.get(module)
         if owner is not None:
             holder = getattr(holder, owner, None)
         # A module that another thread is importing may not have it yet.

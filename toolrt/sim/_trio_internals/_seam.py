@@ -51,8 +51,6 @@ class Seam:
         self.in_main_thread = threading.current_thread() is threading.main_thread()
         #: Runs a task to its next checkpoint; see `stepper`.
         self.step = stepper(runner, self.disarm)
-        #: Says whether a deadline is at or before a time; see `_due_checker`.
-        self.has_due = _due_checker(runner.deadlines)
         #: Gives a task's sort key; set by the host for each execution.
         self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
         #: Gives whether a task belongs to the simulated program; set by the host for each execution.
@@ -129,6 +127,11 @@ class Seam:
         """Give the earliest deadline to which time moves by itself, in virtual seconds, or infinity."""
         deadline: float = inf if self.runner.clock.stands else self._deadlines.next_deadline()
         return deadline
+
+    def has_due(self, now: float) -> bool:
+        """Say whether a deadline, perhaps one since withdrawn, is at or before `now`."""
+        heap = self._deadlines._heap
+        return bool(heap) and heap[0][0] <= now
 
     def due_by(self, now: float) -> list[Any]:
         """Give the scopes whose deadlines are pending at or before `now`."""
@@ -301,13 +304,3 @@ def is_host_of_guest() -> bool:
     """Say whether this thread is the host of a run in guest mode, and no task of it runs now."""
     runner = getattr(_run.GLOBAL_RUN_CONTEXT, "runner", None)
     return runner is not None and getattr(runner, "is_guest", False) and not trio.lowlevel.in_trio_task()
-
-
-def _due_checker(deadlines: Any) -> Callable[[float], bool]:
-    """Make the function that says whether a deadline (perhaps one since withdrawn) is at or before a time."""
-
-    def has_due(now: float) -> bool:
-        heap = deadlines._heap
-        return bool(heap) and heap[0][0] <= now
-
-    return has_due

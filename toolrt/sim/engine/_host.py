@@ -18,8 +18,9 @@ from toolrt.sim._trio_internals._decided import CLOCKS, FILES, PROCESSES, RANDOM
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import is_host_of_guest
+from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._executions import Executions
-from toolrt.sim.engine._job import Driver, Jobs
+from toolrt.sim.engine._job import Driver, Job, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.engine._watchdog import watched
 
@@ -71,6 +72,15 @@ def simulate(driver: Driver[T]) -> T:
             reports.hand_on()
         answer: T = jobs.answer.unwrap()
     return answer
+
+
+def execute(job: Job) -> Execution:
+    """Do one job."""
+
+    def driver() -> Driver[Execution]:
+        return (yield job)
+
+    return simulate(driver())
 
 
 @contextmanager

@@ -29,15 +29,21 @@ class RecordNeeded(Exception):
     """Whether a task goes round in a circle depends on what rewritten code reports, and nothing is reported."""
 
 
+def called_like(program: Any, wrapped: T, more: str = "") -> T:
+    """Let `wrapped` have the names of `program`, which tests are made of and checkpoints compared by, and give it."""
+    for name, value in (("__name__", ""), ("__qualname__", more), ("__module__", "")):
+        # A partial has no names, and what exec made has no module.
+        if isinstance(own := getattr(program, name, None), str):
+            setattr(wrapped, name, own + value)
+    return wrapped
+
+
 class InPasses:
     """A program whose tasks step in passes, as those of Trio's loop do (`_passes`)."""
 
     def __init__(self, program: Callable[[], Awaitable[Any]]) -> None:
         self.__wrapped__ = program
-        for name in ("__name__", "__qualname__", "__module__"):
-            # A partial has no names, and what exec made has no module.
-            if isinstance(own := getattr(program, name, None), str):
-                setattr(self, name, own)
+        called_like(program, self)
 
     def __call__(self) -> Awaitable[Any]:
         return self.__wrapped__()

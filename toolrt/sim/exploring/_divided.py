@@ -19,7 +19,7 @@ import attrs
 
 from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._host import bounded, simulate
+from toolrt.sim.engine._host import bounded, execute, simulate
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._checkpoint import Checkpoint, CheckpointState
 from toolrt.sim.exploring._conclusion import Evidence
@@ -121,7 +121,7 @@ class Divided:
             with bounded(self._budget.last_second()):
                 first = simulate(self._run_first())
         else:
-            first = simulate(self._run(ReplayableExecution((), 0, state.choices, state.chance)))
+            first = execute(self._job(ReplayableExecution((), 0, state.choices, state.chance)))
             if (first.choices, first.enabled) != (state.choices, state.enabled):
                 assert self._checkpoint is not None
                 raise self._checkpoint.changed()
@@ -245,22 +245,21 @@ class Divided:
 
     # ------------------------------------------------------------------ the end
 
-    def _run(self, recorded: ReplayableExecution) -> Driver[Execution]:
-        execution: Execution = yield Job(
-            self._program, Choices(recorded.choices, recorded.chance), self._task.step_limit, recorded.index
-        )
-        return execution
+    def _job(self, recorded: ReplayableExecution) -> Job:
+        """Give what runs it again."""
+        policy = Choices(recorded.choices, recorded.chance)
+        return Job(self._program, policy, self._task.step_limit, recorded.index)
 
     def _raise_again(self, broke: ReplayableExecution) -> None:
         """Let the check raise here what it has raised there."""
-        judge(simulate(self._run(broke)), self._task.check)
+        judge(execute(self._job(broke)), self._task.check)
         self._doubt = "the check raised an error in another process, and not here on the same schedule"
 
     def _finish(self, first: Execution) -> Driver[Evidence]:
         tally, search = self._tally, self.search
         named = list(tally.outcomes.values())
         for count, recorded in tally.others.values():
-            execution = yield from self._run(recorded)
+            execution = yield self._job(recorded)
             named.append((execution.outcome, count, recorded.place))
             self._compare(recorded, execution)
         seen = Evidence(**{field.name: getattr(tally, field.name) for field in attrs.fields(ExecutionCounts)})
@@ -268,7 +267,7 @@ class Divided:
         for outcome, count, _ in sorted(named, key=lambda each: each[2]):
             seen.count(outcome, count)
         for recorded in sorted(tally.failures, key=lambda each: each.place):
-            execution = yield from self._run(recorded)
+            execution = yield self._job(recorded)
             judgement = judge(execution, self._task.check)
             self._compare(recorded, execution)
             if judgement.failed:
@@ -277,7 +276,7 @@ class Divided:
                 self._doubt = self._doubt or "an execution failed in another process, and not here"
         repeats = Repeats()
         if not isinstance(first.error, RealTimeout):
-            again = yield from self._run(ReplayableExecution((), 0, first.choices, first.chance or 0))
+            again = yield self._job(ReplayableExecution((), 0, first.choices, first.chance or 0))
             repeats.compare(first, again)
             seen.note_left_behind(first, again)
         seen.caveats |= repeats.caveats

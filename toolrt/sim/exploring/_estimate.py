@@ -22,7 +22,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, checked_job
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, actors_of, checked_jobs
+from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, actors_of
 
 _DAY = 86_400
 _YEAR = 365.25 * _DAY
@@ -128,7 +128,8 @@ def estimate(
     """
     if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
         raise DefinitionRefused("samples", "a number of executions, 1 or more", samples)
-    checked_jobs(jobs)
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
     checked_job(program, RandomWalk(seed), step_limit)
     actors = actors_of(cancel_at, crash_at, clock, clock_moves, order)
     first = checked_job(actors.around(program), RandomWalk(seed), step_limit)

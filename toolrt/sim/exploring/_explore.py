@@ -12,8 +12,8 @@ from typing import Any
 from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._host import bounded, simulate
-from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
+from toolrt.sim.engine._host import bounded, execute, simulate
+from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Job, checked_job
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._checkpoint import Checkpoint
 from toolrt.sim.exploring._conclusion import report_of
@@ -109,13 +109,9 @@ def run(
 
 def _executed(job: Job, details: bool) -> Execution:
     """Do one job."""
-
-    def driver() -> Driver[Execution]:
-        return (yield job)
-
     if details:
         job.places = SourceLines()
-    execution = simulate(driver())
+    execution = execute(job)
     if job.places is not None:
         execution._notes = tell(job.places, execution).notes()
     return execution

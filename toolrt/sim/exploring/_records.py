@@ -21,7 +21,7 @@ from typing import Any
 
 from toolrt.errors import ReplayDiverged
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._host import simulate
+from toolrt.sim.engine._host import execute
 from toolrt.sim.engine._job import Driver, Job, RecordNeeded
 from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._program import ExploredProgram
@@ -125,12 +125,8 @@ class LazyRecords:
         Raises:
             ReplayDiverged: it does something else this time.
         """
-
-        def driver() -> Driver[Execution]:
-            policy = Choices(execution.choices, execution.chance)
-            return (yield Job(self._program, policy, self._step_limit, execution.index))
-
-        again = simulate(driver())
+        policy = Choices(execution.choices, execution.chance)
+        again = execute(Job(self._program, policy, self._step_limit, execution.index))
         self._repeats.compare(execution, again, touched=False)
         parting = _parting_of(execution, again)
         if parting is None:

@@ -23,6 +23,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.engine._job import called_like
 from toolrt.sim.exploring._judge import judge
 
 _Program = Callable[[], Awaitable[Any]]
@@ -147,10 +148,7 @@ def observing(program: _Program, check: Any) -> _Program:
         trio.lowlevel.add_instrument(observer)
         return await program()
 
-    for name in ("__name__", "__qualname__", "__module__"):
-        if isinstance(own := getattr(program, name, None), str):
-            setattr(observed, name, own)
-    return observed
+    return called_like(program, observed)
 
 
 class _Observer(trio.abc.Instrument):

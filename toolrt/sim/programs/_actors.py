@@ -25,8 +25,8 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._extra_choices import ExtraChoices
-from toolrt.sim.engine._host import current_scheduler, simulate
-from toolrt.sim.engine._job import Driver, InPasses, Job
+from toolrt.sim.engine._host import current_scheduler, execute
+from toolrt.sim.engine._job import InPasses, Job, called_like
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.programs._crashes import crashing
 
@@ -76,20 +76,20 @@ class Actors:
         if self.clock is None:
             return program
         if self.clock == "real":
-            return _called_like(program, _with_deadlines_apart(program), " with clock=real")
+            return called_like(program, _with_deadlines_apart(program), " with clock=real")
 
         def moves_early(extra: ExtraChoices) -> None:
             extra.let_the_clock_move(self.clock_moves)
 
-        return _called_like(program, _offering(program, moves_early), f" with clock_moves<={self.clock_moves}")
+        return called_like(program, _offering(program, moves_early), f" with clock_moves<={self.clock_moves}")
 
     def _with_cancel(self, program: _Program) -> _Program:
         if self.cancel_at is None:
             return program
         if self.cancel_at == CRASH:
-            return _called_like(program, crashing(program, _CANCELLER))
+            return called_like(program, crashing(program, _CANCELLER))
         if self.cancel_at == "any":
-            return _called_like(program, _cancelled_anywhere(program))
+            return called_like(program, _cancelled_anywhere(program))
 
         def wants(extra: ExtraChoices) -> None:
             extra.wanted = self.cancel_at
@@ -185,22 +185,8 @@ def enters_scope(program: _Program, name: str, step_limit: int) -> bool:
         extra.wanted = name
         seen.append(extra)
 
-    def driver() -> Driver[None]:
-        yield Job(_offering(program, wants), Choices(), step_limit)
-
-    simulate(driver())
+    execute(Job(_offering(program, wants), Choices(), step_limit))
     return seen[0].entered
-
-
-def checked_jobs(jobs: object) -> int:
-    """Give the number of processes.
-
-    Raises:
-        DefinitionRefused: it is none.
-    """
-    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
-        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
-    return jobs
 
 
 def _with_deadlines_apart(program: _Program) -> _Program:
@@ -220,13 +206,4 @@ def _offering(program: _Program, add: Callable[[ExtraChoices], None]) -> _Progra
             add(scheduler.extra_choices())
         return await program()
 
-    return _called_like(program, offering)
-
-
-def _called_like(program: Any, wrapped: _Program, more: str = "") -> _Program:
-    """Let `wrapped` have the names of `program`, which tests are made of and checkpoints compared by."""
-    for name, value in (("__name__", ""), ("__qualname__", more), ("__module__", "")):
-        # A partial has no names, and what exec made has no module.
-        if isinstance(own := getattr(program, name, None), str):
-            setattr(wrapped, name, own + value)
-    return wrapped
+    return called_like(program, offering)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from toolrt.errors import NotSimulated
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._decided import SOCKETS
+from toolrt.sim._trio_internals._seam import OwnRun
 from toolrt.sim._trio_internals._sockets import SocketRun
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._addresses import Addresses
@@ -138,7 +139,7 @@ class Networks:
 
     def __init__(self) -> None:
         #: The Trio run they are in.
-        self.run = SocketRun(lambda: None)
+        self.run = SocketRun(OwnRun())
         #: The endpoints of all of them, by file descriptor.
         self.fds: dict[int, Endpoint] = {}
         self._states: list[NetworkState] = []

@@ -21,6 +21,7 @@ from toolrt import probe
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import ALL_REPORTED, Resource
 from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.engine._job import called_like
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._births import Reached, reach
 from toolrt.sim.programs.tracking._guard import KeptAside
@@ -206,11 +207,8 @@ class Tracking(SwappedCode):
                 finally:
                     _touch.now.end()
 
-        for name in ("__name__", "__qualname__", "__module__"):
-            if isinstance(own := getattr(program, name, None), str):
-                setattr(tracked_program, name, own)
         tracked_program.__wrapped__ = program  # type: ignore[attr-defined]
-        return tracked_program
+        return called_like(program, tracked_program)
 
 
 def _modules_for_good() -> set[str]:
