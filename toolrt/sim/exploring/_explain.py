@@ -389,19 +389,9 @@ def _marked(tasks: Sequence[str], before: int, after: int) -> str:
     """Write a schedule with the part that differs in brackets."""
     head, middle = tasks[:before], tasks[before : len(tasks) - after]
     tail = tasks[len(tasks) - after :]
-    shown = [" ".join(in_tokens(part)) for part in (head[-_AROUND:], middle, tail[:_AROUND])]
-    return " ".join(
-        filter(
-            None,
-            (
-                "..." if len(head) > _AROUND else "",
-                shown[0],
-                f"[{shown[1]}]",
-                shown[2],
-                "..." if len(tail) > _AROUND else "",
-            ),
-        )
-    )
+    first, differs, last = (" ".join(in_tokens(part)) for part in (head[-_AROUND:], middle, tail[:_AROUND]))
+    parts = ["..." if len(head) > _AROUND else "", first, f"[{differs}]", last, "..." if len(tail) > _AROUND else ""]
+    return " ".join(filter(None, parts))
 
 
 def _again(story: FailureStory, width: int, again: str | None) -> list[str]:

@@ -66,13 +66,13 @@ class FailurePattern:
         return f"{self.name} of {self.subject}" if self.subject else self.name
 
 
-def pattern_of(execution: Execution, passing: Execution | None, places: SourceLines | None) -> FailurePattern | None:
+def pattern_of(execution: Execution, passing: Execution | None, places: SourceLines) -> FailurePattern | None:
     """Name the pattern of a failure; None: it fits none.
 
     Args:
         execution: the one that fails.
         passing: the nearest one that passes; without it only a circle has a name.
-        places: its source lines; without them no check is told from another look.
+        places: its source lines.
     """
     error, steps = execution.error, execution.schedule.steps
     if isinstance(error, Deadlock) and (found := _inversion(error, places)):
@@ -101,9 +101,7 @@ def _is_out_of_time(error: BaseException | None) -> bool:
 class _Two:
     """The steps of the failing schedule, and where each stands in the one that passes."""
 
-    def __init__(
-        self, steps: Sequence[Step], others: Sequence[Step], places: SourceLines | None, passes: bool = True
-    ) -> None:
+    def __init__(self, steps: Sequence[Step], others: Sequence[Step], places: SourceLines, passes: bool = True) -> None:
         self.steps = steps
         self.others = others
         self.places = places
@@ -154,7 +152,7 @@ def _stale_in(resource: Resource, two: _Two) -> FailurePattern | None:
 
 
 def _stale_pattern(
-    resource: Resource, looked: Step, changed: Step, acts: Step, places: SourceLines | None
+    resource: Resource, looked: Step, changed: Step, acts: Step, places: SourceLines
 ) -> FailurePattern | None:
     task, subject = who(looked.task, places), _subject(resource, places)
     reads_first = False in _touched(acts, resource) and not _write_first(acts, resource, places)
@@ -173,15 +171,13 @@ def _stale_pattern(
     return FailurePattern("lost update", subject, f"{task} reads {began}, from what it read before", steps)
 
 
-def _value(step: Step, resource: Resource, write: bool, places: SourceLines | None) -> str:
-    text = "" if places is None else places.values.get((step.index, resource, write), "")
+def _value(step: Step, resource: Resource, write: bool, places: SourceLines) -> str:
+    text = places.values.get((step.index, resource, write), "")
     return text if len(text) <= _MOST_OF_A_VALUE else ""
 
 
 def _too_early(two: _Two) -> FailurePattern | None:
     """A task raises in a step that reads what another one writes before it where all is well."""
-    if two.places is None:
-        return None
     for index in sorted(two.places.raised):
         failed = two.steps[index]
         for access in reversed(failed.accesses):
@@ -208,15 +204,15 @@ def _reads_first(step: Step, failed: Step, resource: Resource) -> bool:
     return step.task == failed.task and False in _touched(step, resource)
 
 
-def _read_last(step: Step, resource: Resource, places: SourceLines | None) -> bool:
+def _read_last(step: Step, resource: Resource, places: SourceLines) -> bool:
     """Say whether `step` reads `resource`, after its own write if it has one."""
     kinds = _touched(step, resource)
     return False in kinds and (True not in kinds or _write_first(step, resource, places))
 
 
-def _write_first(step: Step, resource: Resource, places: SourceLines | None) -> bool:
+def _write_first(step: Step, resource: Resource, places: SourceLines) -> bool:
     """Say whether `step` wrote `resource` before it read it; no when that is not known."""
-    noted = [] if places is None else [key for key in places.of_accesses if key[:2] == (step.index, resource)]
+    noted = [key for key in places.of_accesses if key[:2] == (step.index, resource)]
     return bool(noted) and noted[0][2]
 
 
@@ -239,7 +235,7 @@ def _decides(place: SourceLine | None) -> bool:
 # ---------------------------------------------------------------------- deadlocks
 
 
-def _inversion(error: Deadlock, places: SourceLines | None) -> FailurePattern | None:
+def _inversion(error: Deadlock, places: SourceLines) -> FailurePattern | None:
     circle = circle_in(dict(error.waits_on))
     words = dict(error.waiting)
     held = [
@@ -248,11 +244,11 @@ def _inversion(error: Deadlock, places: SourceLines | None) -> FailurePattern | 
     ]
     if not held or not all(held):
         return None
-    last = {path: step for step, path in ({} if places is None else places.waits)}
+    last = {path: step for step, path in places.waits}
     told = []
     for task, holder in pairwise(circle):
         what = words[task].partition(" held by ")[0]
-        made = [] if places is None else [one for one in places.deeds if one[0] == last.get(task) and one[1][0] in what]
+        made = [one for one in places.deeds if one[0] == last.get(task) and one[1][0] in what]
         name = called(made[-1][1], places) if made else what
         told.append(f"{who(task, places)} waits for {name}, held by {who(holder, places)}")
     steps = tuple(sorted(last[task] for task in circle[:-1] if task in last))
@@ -357,8 +353,6 @@ def _leaked(error: Deadlock, two: _Two) -> FailurePattern | None:
 
 def _kept_back(two: _Two) -> FailurePattern | None:
     """A task gets Cancelled before it writes a variable back; of several variables none is picked."""
-    if two.places is None:
-        return None
     found = []
     for task, at in {two.steps[index].task: index for index in sorted(two.places.cancelled)}.items():
         for resource in dict.fromkeys(each.resource for step in two.steps[:at] for each in step.accesses if each.write):
@@ -415,16 +409,16 @@ def _numbered(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
         yield step.task, number
 
 
-def _text(step: Step, resource: Resource, places: SourceLines | None) -> str:
-    place = None if places is None else places.of_access(step.index, resource, True)
+def _text(step: Step, resource: Resource, places: SourceLines) -> str:
+    place = places.of_access(step.index, resource, True)
     return "" if place is None else place.text
 
 
-def _place(step: Step, resource: Resource, places: SourceLines | None) -> SourceLine | None:
-    return None if places is None else places.of_access(step.index, resource, False)
+def _place(step: Step, resource: Resource, places: SourceLines) -> SourceLine | None:
+    return places.of_access(step.index, resource, False)
 
 
-def _subject(resource: Resource, places: SourceLines | None) -> str:
+def _subject(resource: Resource, places: SourceLines) -> str:
     """Give the program's own name for `resource`, without the kind of a primitive."""
     name = called(resource, places)
     return name.removeprefix(f"{resource[0]} ") if resource[0] in NO_VARIABLES else name
