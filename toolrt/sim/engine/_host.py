@@ -86,6 +86,9 @@ def execute(job: Job) -> Execution:
 @contextmanager
 def bounded(seconds: float | None) -> Iterator[None]:
     """Let no execution inside the block run for longer than `seconds` from now, in wall time; None: no limit."""
+    if seconds is None:
+        yield
+        return
 
     def give_up(error: StuckStep) -> None:
         if _current and (scheduler := _current[-1].scheduler) is not None:

@@ -93,21 +93,30 @@ class Job:
         return f"{module}.{name or type(program).__qualname__}"
 
 
-def checked_job(program: object, policy: object, step_limit: object) -> Job:
-    """Give the job for unchecked arguments.
+def check_program(program: object, step_limit: object) -> None:
+    """Refuse what is no program, and what is no limit.
 
     Raises:
         DefinitionRefused: one of them is not what it must be.
     """
     if not callable(program):
         raise DefinitionRefused("a program", "an async function without arguments", program)
+    if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
+        raise DefinitionRefused("step_limit", "a number of steps, 1 or more", step_limit)
+
+
+def checked_job(program: Any, policy: Any, step_limit: int) -> Job:
+    """Give the job for unchecked arguments.
+
+    Raises:
+        DefinitionRefused: one of them is not what it must be.
+    """
+    check_program(program, step_limit)
     if isinstance(policy, type) or not (
         callable(getattr(policy, "start", None)) and callable(getattr(policy, "choose", None))
     ):
         raise DefinitionRefused("a policy", "an object with start(info) and choose(enabled, step)", policy)
-    if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
-        raise DefinitionRefused("step_limit", "a number of steps, 1 or more", step_limit)
-    return Job(program, policy, step_limit)  # type: ignore[arg-type]
+    return Job(program, policy, step_limit)
 
 
 #: Yields jobs, is sent executions, returns the answer.

@@ -102,9 +102,9 @@ def _tell_later(end: float, seconds: float) -> None:
 
 @contextmanager
 def watched(
-    seconds: float | None, give_up: Callable[[StuckStep], None], end_after_step: Callable[[float], None]
+    seconds: float, give_up: Callable[[StuckStep], None], end_after_step: Callable[[float], None]
 ) -> Iterator[None]:
-    """Let no execution inside the block run for longer than `seconds` from now; None: there is no limit.
+    """Let no execution inside the block run for longer than `seconds` from now.
 
     Inside another such block the limit ends with that of the other one at the latest.
 
@@ -113,7 +113,7 @@ def watched(
         give_up: is called with the error of the execution that runs then.
         end_after_step: is called with `seconds` where it is between two steps.
     """
-    if seconds is None or not has_threads():
+    if not has_threads():
         yield
         return
     left, outer_seconds = end_of_limit()

@@ -93,8 +93,8 @@ class Evidence(ExecutionCounts):
         if not self.failed:
             # What tracking changes is the cause of what else is seen.
             self.contradiction = (yield from self._without_tracking(task, search)) or self.contradiction
-        if self.contradiction is None and not self.failed:
-            self.contradiction = yield from unseen_state(task, search, self.executions)
+        if search.reduces and task.tracking is None and self.contradiction is None and not self.failed:
+            self.contradiction = yield from unseen_state(task, self.executions)
 
     def _without_tracking(self, task: ExploredProgram, search: Search) -> Driver[str | None]:
         """Run some of the schedules without tracking, and give what that changes; None: nothing, as far as is seen."""

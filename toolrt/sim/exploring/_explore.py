@@ -13,7 +13,7 @@ from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import bounded, execute, simulate
-from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Job, checked_job
+from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Job, check_program, checked_job
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._checkpoint import Checkpoint
 from toolrt.sim.exploring._conclusion import report_of
@@ -291,9 +291,9 @@ def explore(
             "strategy", "a strategy, such as sim.DPOR() or sim.Random(sim.RandomWalk(seed=1), 500)", strategy
         )
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
-    checked_job(program, Fifo(), step_limit)
-    # Refuse what may not happen beside it, too.
-    check = with_outcomes(check, outcomes)
+    check_program(program, step_limit)
+    if outcomes is not None:
+        check = with_outcomes(check, outcomes)
     program = observing(program, check)
     if needs_one_process(check) and not (jobs == 1 and checkpoint is None):
         raise DefinitionRefused("jobs with sim.always and the like", "1, without a checkpoint", jobs)

@@ -54,14 +54,12 @@ class OutcomeCheck:
         return True
 
 
-def with_outcomes(check: Check | None, outcomes: Iterable[Any] | None) -> Check | None:
+def with_outcomes(check: Check | None, outcomes: Iterable[Any]) -> Check:
     """Give the check that also compares each outcome with `outcomes`.
 
     Raises:
         DefinitionRefused: `outcomes` is no collection, or is empty.
     """
-    if outcomes is None:
-        return check
     if isinstance(outcomes, str | bytes | Mapping) or not isinstance(outcomes, Collection) or not outcomes:
         raise DefinitionRefused("outcomes", "a set, or a list, of the outcomes that the program must have", outcomes)
     return OutcomeCheck(named_outcomes(outcomes), check)

@@ -13,23 +13,19 @@ from toolrt.sim.exploring._program import ExploredProgram
 from toolrt.sim.policies import RandomWalk
 from toolrt.sim.programs.tracking._guard import KeptAside, modules_of, said_of
 from toolrt.sim.programs.tracking._tracking import can_be_seen, guard_of
-from toolrt.sim.strategies import Search
 from toolrt.sim.strategies.dpor._samples import KeptExecution, order_of
 
 # At least, and at most, so many executions are looked at, and one more for so many that were run.
 _LEAST, _MOST, _EVERY = 2, 20, 20
 
 
-def unseen_state(task: ExploredProgram, search: Search, executions: int) -> Driver[str | None]:
+def unseen_state(task: ExploredProgram, executions: int) -> Driver[str | None]:
     """Run some executions, and say which variable two tasks touch unordered and unreported; None: there is none.
 
     Args:
-        task: what was explored.
-        search: what has explored it; one that reduces nothing needs no look.
+        task: what was explored, without tracking, by a search that reduces.
         executions: how many executions there were.
     """
-    if not search.reduces or task.tracking is not None:
-        return None
     more: set[str] = set()
     while True:
         said = yield from _unseen(task, executions, more)
