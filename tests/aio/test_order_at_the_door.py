@@ -152,7 +152,7 @@ def test_an_asyncio_tool_that_runs_again_has_started() -> None:
     for steps in range(40):
         begun.clear()
         assert check(asyncio.run(main(steps)), OF_A_TRACE) == []
-        ran.add("".join(begun))
+        ran.add("".join(sorted(begun)))  # which of the two begins first, Trio draws
     assert {"", "ab", "abb"} <= ran
 
 
