@@ -35,8 +35,9 @@ from __future__ import annotations
 
 import enum
 import fnmatch
+import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -157,6 +158,22 @@ class _Judgement:
     withheld: Withheld | None = None
 
 
+@attrs.frozen
+class _Lane:
+    """What decides about one lane's calls beside the rules."""
+
+    #: How many lanes were asked for, this one included.
+    number: int
+    #: The grants that there were when the lane was first asked for.
+    granted: frozenset[Grant]
+
+    def grants(self, tool: str, judged: _Judgement) -> bool:
+        """Whether what the rules would ask about was granted."""
+        if Grant(tool) in self.granted and not judged.hidden:
+            return True
+        return bool(judged.asked) and all(Grant(tool, path) in self.granted for path in judged.asked)
+
+
 class Permissions:
     """The approval check of one session on one workspace: rules first, then grants, then a question.
 
@@ -254,7 +271,7 @@ class Permissions:
         """The check for the calls of one lane, by the grants there are now."""
         probe.access(("grants",), False)
         self._lanes += 1
-        return _LaneCheck(self, self._lanes, frozenset(self._grants)).answer
+        return functools.partial(self._answer, _Lane(self._lanes, frozenset(self._grants)))
 
     def __call__(self, request: ApprovalRequest) -> Any:
         """The check for one call, by the grants there are now.
@@ -268,6 +285,63 @@ class Permissions:
         self._grants[grant] = max(made_for, self._grants.get(grant, made_for))
         if len(self._grants) > self._most:
             del self._grants[self.grants[0]]
+
+    # Answering
+
+    def _answer(self, lane: _Lane, request: ApprovalRequest) -> Any:
+        """Allow, deny, or ask and give the answer, or its awaitable."""
+        claims = self._claims(request, request.input, request.state)
+        judged = self._judge(request, self._targets(claims))
+        if judged.answer == "deny":
+            return Deny(judged.why)
+        if judged.answer == "allow" or lane.grants(request.name, judged):
+            return Allow(within=claims, withheld=judged.withheld)
+        if self.ask is None:
+            return Deny(f"it needs a person's permission, which this program does not ask for ({judged.why})")
+        answer = self._aside.ask(self.ask, Question(request, judged.paths, judged.why))
+
+        async def later() -> Any:
+            return self._taken(lane, request, judged, claims, await answer)
+
+        return later() if inspect.isawaitable(answer) else self._taken(lane, request, judged, claims, answer)
+
+    def _taken(
+        self, lane: _Lane, request: ApprovalRequest, judged: _Judgement, claims: tuple[Claim, ...] | None, answer: Any
+    ) -> Allow | Deny | Rewrite:
+        """What the answer means for the call, and for those to come."""
+        if isinstance(answer, Permit):
+            made_for = lane.number, request.call_index
+            if answer is Permit.SESSION:
+                self._keep(Grant(request.name), made_for)
+            elif answer is Permit.PATH:
+                for path in judged.asked:
+                    self._keep(Grant(request.name, path), made_for)
+            return Allow(within=claims, withheld=judged.withheld)
+        meant = decision(answer)
+        if isinstance(meant, Allow):
+            return Allow(within=claims if meant.within is None else meant.within, withheld=judged.withheld)
+        if isinstance(meant, Rewrite):
+            return self._rewritten(lane, request, judged, meant)
+        return meant
+
+    def _rewritten(self, lane: _Lane, request: ApprovalRequest, asked: _Judgement, meant: Rewrite) -> Deny | Rewrite:
+        """A new input was the answer.
+
+        It needs no second question, if it is about what was asked about.  What is denied stays denied, and a name that
+        means another file than it did in the question is not taken for an answer about that one.
+        """
+        tool = request.tool
+        if tool is None or isinstance(tool.decode(meant.input), list):
+            return meant  # the runtime refuses it, and says what does not fit
+        claims = self._claims(request, meant.input, request.state)
+        judged = self._judge(request, self._targets(claims))
+        if judged.answer == "deny":
+            return Deny(f"in the rewritten input, {judged.why}")
+        beyond = [path for path in judged.asked if path not in asked.paths]
+        if beyond and not lane.grants(request.name, judged):
+            return Deny(f"the rewritten input is about {beyond[0]}, which was not asked about")
+        within = claims if meant.within is None else meant.within
+        return Rewrite(meant.input, within=within, withheld=judged.withheld)
 
     # Judging
 
@@ -458,85 +532,6 @@ class Permissions:
         """What stands there; None: nothing that can be seen."""
         found = stat_or_none(self.workspace.disk, path_on(self.workspace.disk, key))
         return None if found is None else found.kind
-
-
-@attrs.frozen
-class _LaneCheck:
-    """The check of one lane's calls: it knows the grants that there were when the lane was first asked for."""
-
-    _permissions: Permissions
-    #: How many lanes were asked for, this one included.
-    _number: int
-    _granted: frozenset[Grant]
-
-    def answer(self, request: ApprovalRequest) -> Any:
-        """Allow, deny, or ask and give the answer, or its awaitable."""
-        permissions = self._permissions
-        claims = permissions._claims(request, request.input, request.state)
-        judged = permissions._judge(request, permissions._targets(claims))
-        if judged.answer == "deny":
-            return Deny(judged.why)
-        if judged.answer == "allow" or self._is_granted(request.name, judged):
-            return Allow(within=claims, withheld=judged.withheld)
-        if permissions.ask is None:
-            return Deny(f"it needs a person's permission, which this program does not ask for ({judged.why})")
-        answer = permissions._aside.ask(permissions.ask, Question(request, judged.paths, judged.why))
-        if inspect.isawaitable(answer):
-            return self._later(request, judged, claims, answer)
-        return self._taken(request, judged, claims, answer)
-
-    def _is_granted(self, tool: str, judged: _Judgement) -> bool:
-        if Grant(tool) in self._granted and not judged.hidden:
-            return True
-        return bool(judged.asked) and all(Grant(tool, path) in self._granted for path in judged.asked)
-
-    async def _later(
-        self,
-        request: ApprovalRequest,
-        judged: _Judgement,
-        claims: tuple[Claim, ...] | None,
-        answer: Awaitable[Any],
-    ) -> Any:
-        return self._taken(request, judged, claims, await answer)
-
-    def _taken(
-        self, request: ApprovalRequest, judged: _Judgement, claims: tuple[Claim, ...] | None, answer: Any
-    ) -> Allow | Deny | Rewrite:
-        """What the answer means for the call, and for those to come."""
-        permissions = self._permissions
-        if isinstance(answer, Permit):
-            made_for = self._number, request.call_index
-            if answer is Permit.SESSION:
-                permissions._keep(Grant(request.name), made_for)
-            elif answer is Permit.PATH:
-                for path in judged.asked:
-                    permissions._keep(Grant(request.name, path), made_for)
-            return Allow(within=claims, withheld=judged.withheld)
-        meant = decision(answer)
-        if isinstance(meant, Allow):
-            return Allow(within=claims if meant.within is None else meant.within, withheld=judged.withheld)
-        if isinstance(meant, Rewrite):
-            return self._rewritten(request, judged, meant)
-        return meant
-
-    def _rewritten(self, request: ApprovalRequest, asked: _Judgement, meant: Rewrite) -> Deny | Rewrite:
-        """A new input was the answer.
-
-        It needs no second question, if it is about what was asked about.  What is denied stays denied, and a name that
-        means another file than it did in the question is not taken for an answer about that one.
-        """
-        permissions, tool = self._permissions, request.tool
-        if tool is None or isinstance(tool.decode(meant.input), list):
-            return meant  # the runtime refuses it, and says what does not fit
-        claims = permissions._claims(request, meant.input, request.state)
-        judged = permissions._judge(request, permissions._targets(claims))
-        if judged.answer == "deny":
-            return Deny(f"in the rewritten input, {judged.why}")
-        beyond = [path for path in judged.asked if path not in asked.paths]
-        if beyond and not self._is_granted(request.name, judged):
-            return Deny(f"the rewritten input is about {beyond[0]}, which was not asked about")
-        within = claims if meant.within is None else meant.within
-        return Rewrite(meant.input, within=within, withheld=judged.withheld)
 
 
 def _speaks_of_a_part(pattern: PathPattern | None, foldings: Sequence[Folding], target: _Target | None) -> bool:
