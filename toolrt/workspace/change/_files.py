@@ -265,13 +265,7 @@ class Files(CachedReader):
                     contents.update(work.contents())
                     rows.append(self._as_on_disk(work.row) if work.after is None else work.row)
             created = [work.identity for work in works if work.row is not None and work.before is None]
-            await self._pending.settled(*(identity.key or () for identity in created))
-            directories: dict[Entry, ChangeRow] = {}
-            for identity in created:
-                for row in self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
-                    directories.setdefault(row.key, row)
-            with self._pending.of([*directories]):
-                await self._carry_out(ctx, [*directories.values(), *rows], contents)
+            await self._carry_out(ctx, rows, contents, created)
             for work, one in zip(works, told, strict=True):
                 work.record(one, self._seen, landed=True)
         return [work.revised() for work in works]
@@ -385,18 +379,15 @@ class Files(CachedReader):
                 target_key=target.key,
                 target=target.entry,
             )
-            await self._pending.settled(target.key or ())
-            rows = self._pending.missing(ctx, target.key or (), target.entry[:-1])
-            with self._pending.of([row.key for row in rows]):
-                try:
-                    await self._carry_out(ctx, [*rows, moved], {})
-                except FileExistsError:
-                    raise FileProblem(
-                        target.path,
-                        "a name that is free",
-                        "one that is taken",
-                        "Nothing was moved; delete what is there first, or move to another name.",
-                    ) from None
+            try:
+                await self._carry_out(ctx, [moved], {}, [target])
+            except FileExistsError:
+                raise FileProblem(
+                    target.path,
+                    "a name that is free",
+                    "one that is taken",
+                    "Nothing was moved; delete what is there first, or move to another name.",
+                ) from None
             for one in told:
                 one.landed = True
 
@@ -492,11 +483,24 @@ class Files(CachedReader):
             return attrs.evolve(row, entry=as_on_disk(self._disk, row.entry))
 
     async def _carry_out(
-        self, ctx: CallContext, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]
+        self,
+        ctx: CallContext,
+        rows: Sequence[ChangeRow],
+        contents: Mapping[bytes, bytes],
+        created: Sequence[Identity] = (),
     ) -> list[ChangeRow]:
-        if getattr(ctx, "has_journal", False):
-            await in_thread(lambda: intended(ctx, rows), blocks=True)
-        return await ChangeSet(self._disk, rows, contents, lambda row: self._changed(ctx, row)).carry_out(self._store)
+        """All of `rows` happened, and before them the missing directories above what is `created` were made."""
+        await self._pending.settled(*(identity.key or () for identity in created))
+        made: dict[Entry, ChangeRow] = {}
+        for identity in created:
+            for row in self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
+                made.setdefault(row.key, row)
+        rows = [*made.values(), *rows]
+        with self._pending.of([*made]):
+            if getattr(ctx, "has_journal", False):
+                await in_thread(lambda: intended(ctx, rows), blocks=True)
+            changes = ChangeSet(self._disk, rows, contents, lambda row: self._changed(ctx, row))
+            return await changes.carry_out(self._store)
 
     def _changed(self, ctx: CallContext, row: ChangeRow) -> None:
         """A row was carried out, or taken back."""
