@@ -16,7 +16,7 @@ import contextlib
 import errno
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -247,34 +247,46 @@ class ChangeSet:
 
     async def _apply(self, row: ChangeRow, store: ChangeStore | None, done: list[tuple[ChangeRow, object]]) -> None:
         """Do one row, and say so in `done` if there was anything to do."""
-        noted = _IntentRecord(row, self.contents, store)
-        did = True
+        #: The row as history has it, and the token that it gave; empty until it is written down.
+        begun: list[tuple[ChangeRow, object]] = []
+
+        def begin(now: ChangeRow = row) -> None:
+            begun.append((now, None if store is None else store.begin([now], contents_of([now], self.contents))))
+
+        def begin_kept(found: Survey) -> None:
+            if row.before is not None and row.before.digest not in (None, found.digest):
+                raise changed_since(row.path)
+            standing = EntryState(found.kind, found.digest, found.mode, found.number, size=found.size)
+            begin(attrs.evolve(row, before=standing))
+
+        async def begin_aside() -> None:
+            await in_thread(begin, blocks=store is not None and store.blocks)
+
+        went = True
         try:
             if row.target is not None and row.keeps:
-                await self.disk.keep(row.entry, row.target, noted.begin_kept)
-                row = noted.row
+                await self.disk.keep(row.entry, row.target, begin_kept)
             elif row.target is not None:
-                await noted.begin()
+                await begin_aside()
                 await self.disk.move(row.entry, row.target)
             elif row.after is not None and row.after.kind is Kind.FILE:
-                await self._write(row, noted)
+                await self._write(row, begin)
             elif row.after is not None:
-                did = await self._make(row, noted)
+                await self._make(row, begin_aside)
             else:
-                did = await self._remove(row, noted)
-        except Unsynced:
-            row = noted.row
-            done.append((row, noted.token))
-            self.changed(row)
+                went = await self._remove(row, begin_aside)
+        except BaseException as error:
+            went = isinstance(error, Unsynced)
             raise
-        except BaseException:
-            noted.end(landed=False)
-            raise
-        if did:
-            done.append((row, noted.token))
-            self.changed(row)
+        finally:
+            for now, token in begun:
+                if went:
+                    done.append((now, token))
+                    self.changed(now)
+                elif store is not None:
+                    store.end(token, False)
 
-    async def _write(self, row: ChangeRow, noted: _IntentRecord) -> None:
+    async def _write(self, row: ChangeRow, begin: Callable[[], None]) -> None:
         """Give a file its content, if what is there is what should be."""
         after = row.after
         if after is None or after.digest is None or after.digest not in self.contents:
@@ -285,31 +297,29 @@ class ChangeSet:
         def change(found: Snapshot | None) -> bytes:
             if (None if found is None else digest_of(found.content)) != expected:
                 raise changed_since(row.path)
-            noted.begin_here()
+            begin()
             return wanted
 
         await self.disk.revise(row.entry, SIZE_LIMIT, change, _as_told(row))
         if row.before is None or row.before.mode != after.mode:
             await self._set_mode(row.entry, after.mode)
 
-    async def _make(self, row: ChangeRow, noted: _IntentRecord) -> bool:
-        """Make a directory or a link; says whether there was anything to make."""
+    async def _make(self, row: ChangeRow, begin: Callable[[], Awaitable[None]]) -> None:
+        """Make a directory that is not there, or a link."""
         found = (await standing_at(self.disk, row.entry, content=False)).standing
         if row.after is not None and row.after.kind is Kind.DIRECTORY:
-            if found is not None and found.kind is Kind.DIRECTORY:
-                return False
-            await noted.begin()
-            await self.disk.make_dirs(row.entry)
-            await self._set_mode(row.entry, row.after.mode)
-            return True
+            if found is None or found.kind is not Kind.DIRECTORY:
+                await begin()
+                await self.disk.make_dirs(row.entry)
+                await self._set_mode(row.entry, row.after.mode)
+            return
         text = None if row.after is None or row.after.digest is None else self.contents.get(row.after.digest)
         if found is not None:
             raise changed_since(row.path)
         if row.after is None or row.after.kind is not Kind.SYMLINK or text is None:
             raise FileProblem(row.path, "to put back what stood there", "what cannot be made again", "It stays away.")
-        await noted.begin()
+        await begin()
         await self.disk.make_link(row.entry, text.decode(errors="surrogateescape"))
-        return True
 
     async def _set_mode(self, entry: Entry, mode: int | None) -> None:
         """Give what was just made the mode it had, if it had one and may have it: its content stands in any case."""
@@ -317,7 +327,7 @@ class ChangeSet:
             with trio.CancelScope(shield=True), contextlib.suppress(OSError):
                 await self.disk.set_mode(entry, mode)
 
-    async def _remove(self, row: ChangeRow, noted: _IntentRecord) -> bool:
+    async def _remove(self, row: ChangeRow, begin: Callable[[], Awaitable[None]]) -> bool:
         """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
         if row.before is None:
             return False
@@ -329,12 +339,11 @@ class ChangeSet:
                 return False
         elif found.standing != row.before:
             raise changed_since(row.path)
-        await noted.begin()
+        await begin()
         try:
             await self.disk.remove(row.entry, None if is_directory else found.stat)
         except OSError as error:
             if is_directory and error.errno in (errno.ENOTEMPTY, errno.ENOENT) and not isinstance(error, Unsynced):
-                noted.end(landed=False)
                 return False
             raise
         return True
@@ -352,43 +361,6 @@ def _as_told(row: ChangeRow) -> InPlace:
         return lambda stat: False
     links = max(before.links, after.links)
     return lambda stat: number_of(stat) == after.number and stat.links <= links
-
-
-class _IntentRecord:
-    """The record that history gets of one row."""
-
-    def __init__(self, row: ChangeRow, contents: Mapping[bytes, bytes], store: ChangeStore | None) -> None:
-        #: The row as recorded; for what is kept aside it includes what was found.
-        self.row = row
-        self._store = store
-        self._contents = contents
-        #: The token that history gave for it; True without a history.
-        self.token: object = None if store is not None else True
-
-    def begin_here(self) -> None:
-        """Write it down now, in whatever thread this is."""
-        if self._store is not None:
-            self.token = self._store.begin([self.row], contents_of([self.row], self._contents))
-
-    def begin_kept(self, found: Survey) -> None:
-        """Write down what is kept aside, if it is what is to be; in whatever thread this is."""
-        before = self.row.before
-        if before is not None and before.digest not in (None, found.digest):
-            raise changed_since(self.row.path)
-        standing = EntryState(found.kind, found.digest, found.mode, found.number, size=found.size)
-        self.row = attrs.evolve(self.row, before=standing)
-        self.begin_here()
-
-    async def begin(self) -> None:
-        """Write it down where that may block."""
-        if self._store is not None:
-            await in_thread(self.begin_here, blocks=self._store.blocks)
-
-    def end(self, *, landed: bool) -> None:
-        """Say whether it happened, if it was written down."""
-        if self._store is not None and self.token is not None:
-            self._store.end(self.token, landed)
-            self.token = None
 
 
 class os_errors:  # noqa: N801  a context manager
