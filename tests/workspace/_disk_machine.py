@@ -331,10 +331,10 @@ class DiskMachine(RuleBasedStateMachine):
             await disk.keep(entry, kept, lambda found: told.append((found.kind, found.digest, found.size)))
             told.append((await disk.survey(kept)).digest)
             try:
-                await disk.give_back(kept, other)
+                await disk.move(kept, other)
             except OSError as error:
                 told.append(error.errno)
-                await disk.give_back(kept, entry)
+                await disk.move(kept, entry)
             return told
 
         self._both(f"keep {entry}, give back {other}", there_and_back)
