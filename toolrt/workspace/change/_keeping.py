@@ -42,19 +42,17 @@ async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, si
         for row in await in_thread(store.kept, blocks=store.blocks)
         if row.target and stat_or_none(disk, path_on(disk, row.target))
     ]
-    held = dict.fromkeys(row.target for row in kept)
-    sizes = {row.target: row.before.size if row.before is not None else 0 for row in kept}
-    latest = {row.target: row for row in kept}
-    going = [entry for entry in held if entry is not None and latest[entry].batch_id != batch_id]
+    latest = {row.target: row for row in kept if row.target is not None}
+    sizes = {entry: 0 if row.before is None else row.before.size for entry, row in latest.items()}
+    going = [entry for entry, row in latest.items() if row.batch_id != batch_id]
     since = 0 if limits.kept_seconds is None else disk.now_ns() - int(limits.kept_seconds * 1e9)
     total = size + sum(sizes.values())
     if total - sum(sizes[entry] for entry in going) > most:
         raise _too_large(path, size, most)
     for entry in going:
-        if total <= most and latest[entry].time_ns >= since:
-            continue
-        unlisted.append(entry)
-        total -= sizes[entry]
+        if total > most or latest[entry].time_ns < since:
+            unlisted.append(entry)
+            total -= sizes[entry]
     for entry in unlisted:
         with contextlib.suppress(OSError, Unsynced):
             await disk.remove_tree(entry[:-1])

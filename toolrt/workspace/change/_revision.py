@@ -80,9 +80,6 @@ def origin_of(ctx: CallContext) -> tuple[str, int, str | None]:
 
 def note_change(ctx: CallContext, row: ChangeRow) -> None:
     """Report that `row` happened, as the event `FileChanged`."""
-    note = getattr(ctx, "note", None)
-    if note is None:
-        return
     standing = row.after or row.before
     directory = standing is not None and standing.kind is _DIRECTORY
     entry, target, change = row.entry, None, _MODIFIED
@@ -96,7 +93,7 @@ def note_change(ctx: CallContext, row: ChangeRow) -> None:
         change = FileChange.DELETED if row.keeps else FileChange.CREATED
     else:
         change, target = FileChange.MOVED, shown_at(row.target)
-    note(FileChanged, shown_at(entry), change, target, directory)
+    noted(ctx, FileChanged, shown_at(entry), change, target, directory)
 
 
 def intended(ctx: object, rows: Sequence[ChangeRow]) -> None:

@@ -27,7 +27,8 @@ import hashlib
 import os
 import struct
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
@@ -55,7 +56,7 @@ class ProcessLock:
             together: those that have to stay what they are.  The directories above all of them are added.
 
         Raises:
-            HeldElsewhere: one of them is locked; nothing is.
+            LockHeld: one of them is locked; nothing is.
         """
         descriptor = self._opened()
         if descriptor is None:
@@ -96,30 +97,24 @@ _OFD: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 
 
 def _take(descriptor: int, paths: Sequence[str], kind: int) -> None:
-    if _OFD is None:
-        _take_all(descriptor)
-        return
+    """Lock these paths; all of the file where the system or its file system has no locks on parts of it."""
     for path in sorted(paths):
-        try:
-            fcntl.fcntl(descriptor, _OFD, _range(kind, _byte_of(path), 1))
-        except OSError as error:
-            if error.errno in _HELD:
-                raise LockHeld from None
-            if error.errno not in _NONE:
-                raise
-            _take_all(descriptor)
+        if _OFD is None or not _taken(partial(fcntl.fcntl, descriptor, _OFD, _range(kind, _byte_of(path), 1))):
+            _taken(partial(fcntl.flock, descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB))
             return
 
 
-def _take_all(descriptor: int) -> None:
-    """Lock the file as a whole, where the system or its file system has no locks on parts of it."""
+def _taken(lock: Callable[[], object]) -> bool:
+    """Whether there is such a lock, which is taken then."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock()
     except OSError as error:
         if error.errno in _HELD:
             raise LockHeld from None
         if error.errno not in _NONE:
             raise
+        return False
+    return True
 
 
 def _range(kind: int, start: int, length: int) -> bytes:
