@@ -197,7 +197,7 @@ class HistoryStore:
         if serial is None:
             if self._log.has_begun(rows[0].group):
                 raise self._cut_short()
-        elif len(self._log.segments) > segments:
+        elif 0 < segments < len(self._log.segments):
             try:
                 self._shrink(self._log.batches[rows[0].batch_id].segment)
             except _FAILURES as error:
