@@ -159,7 +159,7 @@ class _Judgement:
 
 
 @attrs.frozen
-class _Lane:
+class _LaneGrants:
     """What decides about one lane's calls beside the rules."""
 
     #: How many lanes were asked for, this one included.
@@ -271,7 +271,7 @@ class Permissions:
         """The check for the calls of one lane, by the grants there are now."""
         probe.access(("grants",), False)
         self._lanes += 1
-        return functools.partial(self._answer, _Lane(self._lanes, frozenset(self._grants)))
+        return functools.partial(self._answer, _LaneGrants(self._lanes, frozenset(self._grants)))
 
     def __call__(self, request: ApprovalRequest) -> Any:
         """The check for one call, by the grants there are now.
@@ -288,7 +288,7 @@ class Permissions:
 
     # Answering
 
-    def _answer(self, lane: _Lane, request: ApprovalRequest) -> Any:
+    def _answer(self, lane: _LaneGrants, request: ApprovalRequest) -> Any:
         """Allow, deny, or ask and give the answer, or its awaitable."""
         claims = self._claims(request, request.input, request.state)
         judged = self._judge(request, self._targets(claims))
@@ -306,7 +306,12 @@ class Permissions:
         return later() if inspect.isawaitable(answer) else self._taken(lane, request, judged, claims, answer)
 
     def _taken(
-        self, lane: _Lane, request: ApprovalRequest, judged: _Judgement, claims: tuple[Claim, ...] | None, answer: Any
+        self,
+        lane: _LaneGrants,
+        request: ApprovalRequest,
+        judged: _Judgement,
+        claims: tuple[Claim, ...] | None,
+        answer: Any,
     ) -> Allow | Deny | Rewrite:
         """What the answer means for the call, and for those to come."""
         if isinstance(answer, Permit):
@@ -324,7 +329,9 @@ class Permissions:
             return self._rewritten(lane, request, judged, meant)
         return meant
 
-    def _rewritten(self, lane: _Lane, request: ApprovalRequest, asked: _Judgement, meant: Rewrite) -> Deny | Rewrite:
+    def _rewritten(
+        self, lane: _LaneGrants, request: ApprovalRequest, asked: _Judgement, meant: Rewrite
+    ) -> Deny | Rewrite:
         """A new input was the answer.
 
         It needs no second question, if it is about what was asked about.  What is denied stays denied, and a name that
