@@ -317,7 +317,6 @@ async def test_one_call_or_one_file_of_a_batch_is_taken_back(tree) -> None:
         ((write("a", "1"), move("a", "c"), write("c", "2"), write("b", "1")), ({"path": "c"},)),
         ((write("a", "1"), move("a", "c"), write("c", "2"), write("b", "1")), ({"call_index": 3}, {"call_index": 2})),
         ((delete("e"), write("a", "1")), ({"call_index": 1},)),
-        ((write("a", "1"), write("b", "1")), ({"call_index": 1}, {"call_index": 2}, {})),
     ],
 )
 async def test_undo_of_a_batch_takes_back_what_an_undo_of_a_part_left(
@@ -339,6 +338,19 @@ async def test_undo_of_a_batch_takes_back_what_an_undo_of_a_part_left(
     assert stands(hand.workspace) == after
     assert (await history.undo("batch")).already == ()
     assert stands(hand.workspace) == before
+
+
+@pytest.mark.parametrize("parts", [({},), ({"call_index": 1}, {"call_index": 2})])
+async def test_a_batch_of_which_nothing_stands_is_refused(tree, hand: Hand, parts: Sequence[dict[str, Any]]) -> None:
+    """It was undone, as a whole or in parts; the refusal names the files, and changes nothing."""
+    await act(hand, write("a", "1"), write("b", "1"))
+    for part in parts:
+        await hand.workspace.history.undo("batch", **part)
+    with pytest.raises(
+        FileProblem, match=r"^a, b: expected a change of the batch that stands, got none: earlier undos"
+    ):
+        await hand.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {}
 
 
 async def test_what_was_changed_after_it_was_put_back_stays(tree, hand: Hand) -> None:

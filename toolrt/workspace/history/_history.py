@@ -270,7 +270,8 @@ class History:
     ) -> Undone:
         """What the batch changed is as it was before it; or, where that cannot be, everything stays.
 
-        What an undo of one call or one file took back is left, whatever came there since.
+        What an undo of one call or one file took back is left, whatever came there since; where nothing else is, it is
+        refused.
 
         Args:
             call_index: only what this call of the batch changed, counted from 0; None: what any call did.
@@ -329,6 +330,8 @@ class History:
             standing = await self._ask(lambda: not_taken_back(rows, lambda key: self._store.rows_of_file(key)[1]))
             if len(standing) == len(rows):
                 raise refused
+            if not standing:
+                raise _put_back(", ".join(_paths_of(rows)))
             plan = await at_once(self._disk, lambda disk: plan_of(disk, standing))
         written = [row for row in plan if row.target is None]
         contents = await self._contents_of(written)
@@ -450,6 +453,12 @@ def _key(identity: Identity) -> Entry:
 
 def _not_kept(path: str, what: str) -> FileProblem:
     return FileProblem(path, f"the content of {what}", "none that was kept", "It cannot be put back from history.")
+
+
+def _put_back(paths: str) -> FileProblem:
+    return FileProblem(
+        paths, "a change of the batch that stands", "none: earlier undos took all back", "Nothing was changed."
+    )
 
 
 def _moved_on(path: str) -> FileProblem:
