@@ -156,6 +156,31 @@ def test_an_asyncio_tool_that_runs_again_has_started() -> None:
     assert {"", "ab", "abb"} <= ran
 
 
+def test_an_asyncio_tool_that_finishes_has_started_before_a_cancel_or_not_at_all() -> None:
+    """One that a cancel finds in front of its first line gets there all the same, so it has started before."""
+
+    @aio.tool(safe=True, interrupt="finish")
+    async def look(ctx: Any) -> None:
+        await asyncio.sleep(0)
+
+    async def main(steps: int) -> Trace:
+        with record() as recorder:
+            async with aio.open_batch(Runtime(Registry([look]))) as batch:
+                batch.submit(ToolCall("c", "look", {}))
+                batch.seal()
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                batch.cancel("enough")
+            return recorder.trace()
+
+    started = set()
+    for steps in range(20):
+        trace = asyncio.run(main(steps))
+        assert check(trace, OF_A_TRACE) == []
+        started.add(any(event.kind == "call.started" for event in trace.events))
+    assert started == {False, True}
+
+
 def test_an_asyncio_tool_that_awaits_trio_is_told_which_decorator_it_needs() -> None:
     """The error of a wrong await names the decorator of Trio's tools."""
 

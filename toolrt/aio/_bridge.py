@@ -52,12 +52,18 @@ def on_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Co
         if call is not None and call.saw is None:
             call.has_begun = False
 
-        async def run() -> T:
+        def begun() -> None:
             if call is not None:
                 call.has_begun = True
                 if call.tell_start is not None:
                     call.tell_start()
+
+        async def run() -> T:
+            begun()
             return await function(*args, **named)
+
+        if getattr(call and call.tool, "interrupt", None) == "finish":
+            begun()  # no cancel keeps it from its first line
 
         guest = _guest_of_batch()
         return await _ended(guest, lambda: guest.loop.create_task(run()))
