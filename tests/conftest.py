@@ -123,7 +123,7 @@ def _import_share(config: Any, number: int, count: int) -> None:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Of a test that is marked `drawn`, keep so many cases; of those marked `seldom`, a quarter.
+    """Of a test that is marked `drawn`, keep so many cases; of those marked `seldom`, a fifth.
 
     The seed of the run draws.  Those that a person names are few already, and all run.
     """
@@ -140,7 +140,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
         left_out |= {*random.Random(f"{seed} {name}").sample(found, max(0, len(found) - number))}
     seldom = [item for item in items if item.get_closest_marker("seldom") and item not in left_out]
     if len(seldom) > _FEW:
-        left_out |= {*random.Random(f"{seed} seldom").sample(seldom, len(seldom) * 3 // 4)}
+        left_out |= {*random.Random(f"{seed} seldom").sample(seldom, len(seldom) * 4 // 5)}
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=sorted(left_out, key=lambda item: item.nodeid))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.aio.test_laws import OF_A_TRACE
-from toolrt import Claim, Mode, Outcome, Registry, Runtime, ToolCall, ToolOutput, aio, tool
+from toolrt import Claim, Mode, Outcome, Registry, Runtime, Tool, ToolCall, ToolOutput, aio, tool
 from toolrt.interop import record
 from toolrt.invariants import check
 from toolrt.trace import Trace
@@ -126,6 +126,19 @@ def test_an_asyncio_tool_that_fails_before_its_first_line_is_told_as_one_that_st
     assert check(trace, OF_A_TRACE) == []
 
 
+async def _cancelled_after(steps: int, used: Tool, calls: list[ToolCall]) -> Trace:
+    """The trace of a batch of `calls` that is cancelled after so many turns of asyncio's loop."""
+    with record() as recorder:
+        async with aio.open_batch(Runtime(Registry([used]))) as batch:
+            for call in calls:
+                batch.submit(call)
+            batch.seal()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            batch.cancel("enough")
+        return recorder.trace()
+
+
 def test_an_asyncio_tool_that_runs_again_has_started() -> None:
     """A cancel that comes before the first line of its second run does not make it one that never started."""
     begun: list[str] = []
@@ -137,21 +150,11 @@ def test_an_asyncio_tool_that_runs_again_has_started() -> None:
         await asyncio.sleep(0)
         return ToolOutput(todos, modifiers=[lambda state: state.set("todos", todos)])
 
-    async def main(steps: int) -> Trace:
-        with record() as recorder:
-            async with aio.open_batch(Runtime(Registry([add]))) as batch:
-                for text in "ab":
-                    batch.submit(ToolCall(text, "add", {"text": text}))
-                batch.seal()
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                batch.cancel("enough")
-            return recorder.trace()
-
+    calls = [ToolCall(text, "add", {"text": text}) for text in "ab"]
     ran = set()
     for steps in range(40):
         begun.clear()
-        assert check(asyncio.run(main(steps)), OF_A_TRACE) == []
+        assert check(asyncio.run(_cancelled_after(steps, add, calls)), OF_A_TRACE) == []
         ran.add("".join(sorted(begun)))  # which of the two begins first, Trio draws
     assert {"", "ab", "abb"} <= ran
 
@@ -163,19 +166,9 @@ def test_an_asyncio_tool_that_finishes_has_started_before_a_cancel_or_not_at_all
     async def look(ctx: Any) -> None:
         await asyncio.sleep(0)
 
-    async def main(steps: int) -> Trace:
-        with record() as recorder:
-            async with aio.open_batch(Runtime(Registry([look]))) as batch:
-                batch.submit(ToolCall("c", "look", {}))
-                batch.seal()
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                batch.cancel("enough")
-            return recorder.trace()
-
     started = set()
     for steps in range(20):
-        trace = asyncio.run(main(steps))
+        trace = asyncio.run(_cancelled_after(steps, look, [ToolCall("c", "look", {})]))
         assert check(trace, OF_A_TRACE) == []
         started.add(any(event.kind == "call.started" for event in trace.events))
     assert started == {False, True}

@@ -14,6 +14,7 @@ do not move together: a result may be fixed, and shown, while a thread that cann
 
 from __future__ import annotations
 
+import abc
 import enum
 from collections.abc import Mapping
 from typing import Any
@@ -315,15 +316,15 @@ for _table in _TABLES:
         _event.leads[_before] = _after
 
 
-class Stateful:
+class Stateful(abc.ABC):
     """What has a state, and a table that leads from one to the next."""
 
     #: Where it is.  Code that every call goes through changes it in place (rule 3); all other code by `happen`.
     state: Any
 
+    @abc.abstractmethod
     def story(self) -> str:
         """It in one line, for errors."""
-        raise NotImplementedError
 
     def happen(self, event: CallMove | LaneMove | BatchMove) -> None:
         """Go to the next state, because of `event`.

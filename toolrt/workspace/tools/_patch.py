@@ -49,9 +49,11 @@ _SEARCH = re.compile(r"[<-][<-]{4,8} (?:SEARCH|ORIGINAL)[ \t]*$")
 #: A line that names the file of the hunks below it, as Markdown and answers have it; and the word before the name.
 _TITLE_WORD = re.compile(r"(?:File|Filename|Index):[* ]*")
 _TITLE = re.compile(rf"(?! )[#* ]*(?:{_TITLE_WORD.pattern}\S.*|`[^`\n]+`[*: \t]*)\r?$")
-#: The beginnings of lines that may tell a name, each with the line end before it.
+#: The beginnings of lines that may tell a name, each with the line end before it.  Their first characters are looked at
+#: first: most lines of a patch have another, and a search for this holds up all threads.
 _HEADER = re.compile(
-    rf"\n(?:\+\+\+ |diff --git |rename |copy |\*\*\* |{_TITLE.pattern}|{_SEARCH.pattern[:-1]}\r?$)", re.MULTILINE
+    rf"\n(?=[-+drc*#FI`<])(?:\+\+\+ |diff --git |rename |copy |\*\*\* |{_TITLE.pattern}|{_SEARCH.pattern[:-1]}\r?$)",
+    re.MULTILINE,
 )
 _DIVIDER = re.compile(r"={5,9}[ \t]*$")
 _REPLACE = re.compile(r"[>+]{5,9} (?:REPLACE|UPDATED)[ \t]*$")
@@ -343,12 +345,13 @@ class _PatchReader:
 
         Gives the index of each, and of that line, and the name.
         """
-        for index, line in enumerate(self._lines):
-            if line.startswith("@@"):
-                aboves = (at for at in range(index - 1, -1, -1) if self._lines[at].strip())
-                above = next((at for at in aboves if not self._lines[at].startswith("```")), 0)
-                if _TITLE.match(self._lines[above]) is not None:
-                    yield index, (above, _titled(self._lines[above]))
+        lines = self._lines
+        for above, line in enumerate(lines):
+            if line[:1] in "#*FI`" and _TITLE.match(line) is not None:
+                below = (at for at in range(above + 1, len(lines)) if lines[at].strip())
+                index = next((at for at in below if not lines[at].startswith("```")), above)
+                if lines[index].startswith("@@"):
+                    yield index, (above, _titled(line))
 
     def _leave_markdown(self) -> None:
         """End the patch where a fence around it closes; what stands up to the next is left out.
