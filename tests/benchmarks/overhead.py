@@ -6,7 +6,7 @@ on the machine disturb least.  Garbage collection is as Python sets it.  Then co
 each call, which nothing disturbs, and the bytes that Python allocates for each call that waits.  ``--json`` prints the
 rows as JSON lines; ``--quick`` takes fewer rounds.
 
-The bounds are what stands after decision 179, and some room for noise: OVER says that the core became slower.
+The bounds are what stands after decision 166, and some room for noise: OVER says that the core became slower.
 """
 
 from __future__ import annotations
