@@ -3,10 +3,6 @@
 Rules.  Everything replaced here acts on the simulation's own run alone, hands all else to what it replaced, and is put
 back afterwards: Trio's module globals are shared by every thread.  A step of the program that would leave the
 simulation (a thread of its own, a socket, a subprocess, real input or output, a Trio run of its own) is refused.
-
-Theory.  Trio has one hook for deterministic scheduling: under Hypothesis it sorts each tick's runnable tasks and
-hands them to ``_r.shuffle``.  Our object in the place of ``_r`` empties that list and has the tasks stepped one at a
-time, so every order of steps can happen; Trio then finds nothing left to run and goes round its loop.
 """
 
 from __future__ import annotations
@@ -29,11 +25,18 @@ from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._decided import FILES, PROCESSES, SOCKETS, Decided
 from toolrt.sim._trio_internals._forced_end import where_it_stands
 from toolrt.sim._trio_internals._mock_clock import mock_clock
-from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
+from toolrt.sim._trio_internals._order import Shuffler, expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import END, FORK, LOOP, PROCESS, SOCKET, THREAD, refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import OwnRun, Seam
-from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_recalculate, slim_spawn
+from toolrt.sim._trio_internals._slim import (
+    is_known,
+    slim_checkpoint,
+    slim_deadline,
+    slim_enter,
+    slim_recalculate,
+    slim_spawn,
+)
 from toolrt.sim._trio_internals._stand_ins import StandIns
 
 _core: Any = trio._core
@@ -51,25 +54,6 @@ _IO_WAITS = (
     "write_overlapped",
     "readinto_overlapped",
 )
-
-
-class _Shuffler:
-    """Stands in for Trio's random generator: `shuffle` schedules our run, all else is the real one's."""
-
-    def __init__(self, real: Any, own_run: OwnRun, tick: Callable[[list[Task]], None]) -> None:
-        self._real = real
-        self._own_run = own_run
-        self._tick = tick
-
-    def shuffle(self, batch: list[Task]) -> None:
-        seam = self._own_run.seam
-        if seam is not None and seam.is_current():
-            self._tick(batch)
-        else:
-            self._real.shuffle(batch)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
 
 
 @contextmanager
@@ -144,12 +128,13 @@ def controlled(tick: Callable[[list[Task]], None], own_run: OwnRun, decided: Dec
     in_order = recalculate_in_path_order(own_run)
     slim = [
         (_run.Runner, "spawn_impl", slim_spawn(note_start)),
+        (_run.CancelScope, "__enter__", slim_enter()),
         (_run.CancelScope, "_might_change_registered_deadline", slim_deadline()),
         (_run.CancelStatus, "recalculate", slim_recalculate(in_order)),
         (_run, "cancel_shielded_checkpoint", slim_checkpoint()),
     ]
     table = [
-        (_run, "_r", _Shuffler(_run._r, own_run, tick)),
+        (_run, "_r", Shuffler(_run._r, own_run, tick)),
         (_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         (_run.CancelStatus, "recalculate", in_order),
         (_run.Deadlines, "expire", expire_in_path_order(own_run)),

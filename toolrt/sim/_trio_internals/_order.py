@@ -1,8 +1,12 @@
-"""Makes Trio cancel tasks in the order of their paths, in place of the order of memory addresses.
+"""Makes Trio take tasks in the order that the scheduler decides, and cancel them in the order of their paths.
 
 Rules.  Trio keeps the tasks and children of a cancel scope in sets, and breaks ties between equal deadlines by
 address.  While simulating, both are put in path order first, so what is cancelled first is the same in every process
 (RULE 30).
+
+Theory.  Trio has one hook for deterministic scheduling: under Hypothesis it sorts each tick's runnable tasks and
+hands them to ``_r.shuffle``.  Our object in the place of ``_r`` empties that list and has the tasks stepped one at a
+time, so every order of steps can happen; Trio then finds nothing left to run and goes round its loop.
 """
 
 from __future__ import annotations
@@ -17,6 +21,25 @@ from trio.lowlevel import Task
 from toolrt.sim._trio_internals._seam import OwnRun
 
 _run: Any = trio._core._run
+
+
+class Shuffler:
+    """Stands in for Trio's random generator: `shuffle` schedules our run, all else is the real one's."""
+
+    def __init__(self, real: Any, own_run: OwnRun, tick: Callable[[list[Task]], None]) -> None:
+        self._real = real
+        self._own_run = own_run
+        self._tick = tick
+
+    def shuffle(self, batch: list[Task]) -> None:
+        seam = self._own_run.seam
+        if seam is not None and seam.is_current():
+            self._tick(batch)
+        else:
+            self._real.shuffle(batch)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
 
 
 class _Ordered(dict[Any, None]):

@@ -2,10 +2,11 @@
 
 Theory.  A small execution is mostly tasks that begin and end.  For an async function whose nursery is open, Trio's
 ``spawn_impl`` asks abstract base classes whether it got a coroutine and looks three times for instruments; here the
-function's flags say that it makes a coroutine.  A cancel scope looks at its deadline in a generator, when it is entered
-and left, also when it has none; and its new status asks two properties whether it is cancelled.  A checkpoint awaits
-a coroutine that awaits a generator; here it awaits the generator.  Everything else (another callable, a mistake in the
-call, instruments, guest mode, a Trio whose code is another one) is left to Trio's own function.
+function's flags say that it makes a coroutine.  A cancel scope asks what time it is when it is entered, and looks at
+its deadline in a generator, when it is entered and left, also when it has none; and its new status asks two properties
+whether it is cancelled.  A checkpoint awaits a coroutine that awaits a generator; here it awaits the generator.
+Everything else (another callable, a mistake in the call, instruments, guest mode, a Trio whose code is another one) is
+left to Trio's own function.
 """
 
 from __future__ import annotations
@@ -124,6 +125,24 @@ def slim_spawn(note_start: Callable[[Any], None]) -> Callable[..., Any]:
         return task
 
     return spawn_impl
+
+
+def slim_enter() -> Callable[[Any], Any]:
+    """Make what stands in for ``CancelScope.__enter__``: a scope without a deadline asks no clock."""
+    real = _run.CancelScope.__enter__
+
+    @wraps(real)
+    @trio.lowlevel.enable_ki_protection
+    def enter(scope: Any) -> Any:
+        task = getattr(_run.GLOBAL_RUN_CONTEXT, "task", None)
+        if task is None or scope._has_been_entered or scope._deadline != inf or scope._relative_deadline != inf:
+            return real(scope)
+        scope._has_been_entered = True
+        scope._cancel_status = _run.CancelStatus(scope=scope, parent=task._cancel_status)
+        task._activate_cancel_status(scope._cancel_status)
+        return scope
+
+    return enter
 
 
 def slim_deadline() -> Callable[[Any], Any]:
