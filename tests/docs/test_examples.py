@@ -26,7 +26,6 @@ NAMED = {page.relative_to(ROOT).as_posix(): page for page in PAGES}
 LONG = {
     f"docs/{page}.md"
     for page in (
-        "decisions/001-cross-batch-order",
         "explanation/simulator",
         "how-to/language-servers",
         "how-to/mcp",
