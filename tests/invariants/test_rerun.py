@@ -17,7 +17,7 @@ _MIX = Mix([*_TWO.calls, Scripted([ReadFile("g")])], delays=[0, 1])
 
 
 @pytest.mark.seldom
-@given(mix=testing.tool_mixes(max_calls=3, approvals=False), choices=testing.schedules(max_size=20))
+@given(mix=testing.tool_mixes(max_calls=3, without=["approvals"]), choices=testing.schedules(max_size=20))
 def test_mix_that_was_not_changed_goes_as_recorded(mix: Mix, choices: list[int]) -> None:
     """The same mix under its own schedule is the same execution, byte for byte."""
     recorded = invariants.simulate(mix, choices)
@@ -30,7 +30,7 @@ def test_mix_that_was_not_changed_goes_as_recorded(mix: Mix, choices: list[int])
 
 
 @pytest.mark.seldom
-@given(mix=testing.tool_mixes(min_calls=2, max_calls=3, approvals=False), choices=testing.schedules(max_size=20))
+@given(mix=testing.tool_mixes(min_calls=2, max_calls=3, without=["approvals"]), choices=testing.schedules(max_size=20))
 def test_mix_without_a_call_keeps_the_laws_under_any_old_schedule(mix: Mix, choices: list[int]) -> None:
     """Whatever becomes of the schedule, the laws hold; where they part is told or they do not part."""
     recorded = invariants.simulate(mix, choices)

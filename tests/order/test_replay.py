@@ -13,6 +13,9 @@ from toolrt.invariants.script import Scripted, Sleep, TakePlace
 from toolrt.order import LaneRecord, Machine
 from toolrt.testing import Mix, schedules, simulate, tool_mixes
 
+# A batch that shares nothing with others, and opens none: one machine hears all.
+_ALONE = ("sub_batches", "shared")
+
 
 def recorded(mix: Mix, schedule: list[int]) -> Record:
     """What the machine of the mix was told under this schedule, and what it said."""
@@ -23,7 +26,7 @@ def recorded(mix: Mix, schedule: list[int]) -> Record:
 
 @pytest.mark.seldom
 @given(
-    mix=tool_mixes(sub_batches=False, shared=False, cancel=True) | tool_mixes(sub_batches=False, shared=False),
+    mix=tool_mixes(without=_ALONE, cancel=True) | tool_mixes(without=_ALONE),
     schedule=schedules(),
 )
 @example(mix=Mix([Scripted([TakePlace("a", 2), TakePlace("a", 3)])]), schedule=[])  # an error that names the batch

@@ -45,14 +45,14 @@ def test_results_in_call_order(mix: Mix, schedule: list[int]) -> None:
     holds("results_in_call_order", mix, schedule)
 
 
-@given(data=st.data(), mix=tool_mixes(files=False), schedule=schedules())
+@given(data=st.data(), mix=tool_mixes(without=["files"]), schedule=schedules())
 def test_modifiers_in_call_order(data: st.DataObject, mix: Mix, schedule: list[int]) -> None:
     """Modifiers merge in call order, whatever the order in which calls finish."""
     order = data.draw(completion_orders(mix), label="completion order")
     holds("modifiers_in_call_order", mix, schedule, completion_order=order)
 
 
-@given(mix=tool_mixes(state=False, min_calls=2), schedule=schedules())
+@given(mix=tool_mixes(without=["state"], min_calls=2), schedule=schedules())
 def test_same_file_in_call_order(mix: Mix, schedule: list[int]) -> None:
     """Mutations of one file happen in call_index order, and never overlap."""
     holds("same_file_in_call_order", mix, schedule)
@@ -89,7 +89,7 @@ def test_progress_at_once(mix: Mix, schedule: list[int]) -> None:
     holds("progress_at_once", mix, schedule)
 
 
-@given(mix=tool_mixes(min_calls=2, state=False), schedule=schedules())
+@given(mix=tool_mixes(min_calls=2, without=["state"]), schedule=schedules())
 def test_failure_contained(mix: Mix, schedule: list[int]) -> None:
     """A failure stays with its call."""
     holds("failure_contained", mix, schedule)
@@ -132,14 +132,14 @@ def test_same_as_serial(mix: Mix, schedule: list[int]) -> None:
     holds("same_as_serial", mix, schedule)
 
 
-@given(mix=tool_mixes(lanes=["by_claims"], cancel=True, files=False), schedule=schedules())
+@given(mix=tool_mixes(lanes=["by_claims"], cancel=True, without=["files"]), schedule=schedules())
 def test_same_as_serial_as_far_as_a_cancel_let_it(mix: Mix, schedule: list[int]) -> None:
     """With a cancel, what had finished is as in the serial run."""
     holds("same_as_serial", mix, schedule)
 
 
 @given(
-    mix=tool_mixes(min_calls=2, files=False, failures=False, timeouts=False, shields=False, invalid=False),
+    mix=tool_mixes(min_calls=2, without=["files", "failures", "timeouts", "shields", "invalid"]),
     schedule=schedules(),
 )
 def test_no_write_lost(mix: Mix, schedule: list[int]) -> None:

@@ -179,7 +179,7 @@ def test_calls_submitted_after_a_cancel_need_no_reader() -> None:
 def test_examples_have_the_policies_that_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """The command takes lanes and a limit, and every example has them."""
     found: list[Mix] = []
-    drawn(shipped_examples(lanes="serial", limits=2), 0, 8, lambda example: not found.append(example[0]))
+    drawn(shipped_examples(lanes="serial", limit=2), 0, 8, lambda example: not found.append(example[0]))
     assert {(mix.lanes, mix.limit) for mix in found} == {("serial", 2)}
     chosen = ["--seeds", "1", "--mutant", "answers twice", "--lanes", "serial", "--limit", "2"]
     assert main(["laws", "--generated", "3", *chosen]) == 0

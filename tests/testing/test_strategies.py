@@ -52,25 +52,25 @@ def test_simplest_mix_is_one_call_that_does_nothing() -> None:
 
 @pytest.mark.seldom
 @pytest.mark.parametrize(
-    ("knobs", "seen"),
+    ("feature", "seen"),
     [
-        ({"files": False}, lambda call: any("File" in type(action).__name__ for action in call.does)),
-        ({"state": False}, lambda call: any("State" in type(action).__name__ for action in call.does)),
-        ({"failures": False}, lambda call: any(type(action).__name__ in ("Fail", "Refuse") for action in call.does)),
-        ({"shields": False}, lambda call: any(type(action).__name__ == "Shield" for action in call.does)),
-        ({"timeouts": False}, lambda call: call.timeout is not None),
-        ({"stops": False}, lambda call: call.stops),
-        ({"approvals": False}, lambda call: call.approval is not None),
-        ({"invalid": False}, lambda call: call.invalid is not None),
-        ({"sub_batches": False}, lambda call: bool(call.sub_batches)),
+        ("files", lambda call: any("File" in type(action).__name__ for action in call.does)),
+        ("state", lambda call: any("State" in type(action).__name__ for action in call.does)),
+        ("failures", lambda call: any(type(action).__name__ in ("Fail", "Refuse") for action in call.does)),
+        ("shields", lambda call: any(type(action).__name__ == "Shield" for action in call.does)),
+        ("timeouts", lambda call: call.timeout is not None),
+        ("stops", lambda call: call.stops),
+        ("approvals", lambda call: call.approval is not None),
+        ("invalid", lambda call: call.invalid is not None),
+        ("sub_batches", lambda call: bool(call.sub_batches)),
     ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_knobs_turn_off_what_they_name(knobs: dict[str, Any], seen: Any) -> None:
-    """With the knob off nothing of the kind is drawn, without it it is."""
+def test_a_mix_is_without_the_feature_that_is_named(feature: str, seen: Any) -> None:
+    """Nothing of the kind is drawn where it is left out; where it is not, it is."""
 
     @settings(PATIENT, max_examples=60)
-    @given(mix=tool_mixes(**knobs))
+    @given(mix=tool_mixes(without=[feature]))
     def never(mix: Mix) -> None:
         assert not any(seen(call) for call in mix.calls)
 
@@ -79,7 +79,7 @@ def test_knobs_turn_off_what_they_name(knobs: dict[str, Any], seen: Any) -> None
 
 
 @settings(PATIENT, max_examples=60)
-@given(mix=tool_mixes(lanes=["serial"], limits=False, streaming=False, readers=["none"], min_calls=2, max_calls=3))
+@given(mix=tool_mixes(lanes=["serial"], without=["limits", "streaming"], readers=["none"], min_calls=2, max_calls=3))
 def test_knobs_choose_what_they_name(mix: Mix) -> None:
     """Policies, readers and sizes are those asked for."""
     assert (mix.lanes, mix.limit, mix.delays, mix.reader) == ("serial", 10, (), "none")
@@ -90,6 +90,12 @@ def test_unknown_policy_is_refused() -> None:
     """A name that is no policy is a mistake at once."""
     with pytest.raises(DefinitionRefused, match="by_magic"):
         find(tool_mixes(lanes=["by_magic"]), lambda mix: True, settings=PATIENT)
+
+
+def test_unknown_feature_is_refused() -> None:
+    """A name that no feature has is a mistake at once, and those that there are stand in it."""
+    with pytest.raises(DefinitionRefused, match=r"without.*names of files, state, .*got 'magic'"):
+        find(tool_mixes(without=["magic"]), lambda mix: True, settings=PATIENT)
 
 
 @settings(PATIENT, max_examples=60)

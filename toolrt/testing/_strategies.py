@@ -14,7 +14,7 @@ that the schedule chooses, whatever their order and duration.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,7 @@ from toolrt.invariants.script import Scripted
 from toolrt.order import LanePolicy, SlotPolicy, checked_lanes, checked_slots
 from toolrt.testing._strategies_calls import IDLE, calls_of, can_be_beside, lasting, one_of
 from toolrt.testing._strategies_meetings import COUNT, meeting
-from toolrt.testing._strategies_shapes import draw_number, features_off, swarm
+from toolrt.testing._strategies_shapes import CAN_GO, draw_number, swarm
 
 #: The lane policies, simplest first.
 _POLICIES = ("by_claims", "by_safety", "parallel", "serial")
@@ -101,44 +101,37 @@ def tool_mixes(
     max_calls: int = 8,
     lanes: str | LanePolicy | Sequence[str | LanePolicy] = _POLICIES,
     slots: SlotPolicy | Sequence[SlotPolicy | None] | None = None,
-    files: bool = True,
-    state: bool = True,
-    failures: bool = True,
-    timeouts: bool = True,
-    stops: bool = True,
-    approvals: bool = True,
-    shields: bool = True,
-    invalid: bool = True,
-    sub_batches: bool = True,
-    limits: bool | int = True,
-    shared: bool = True,
-    streaming: bool = True,
+    limit: int | None = None,
+    without: Collection[str] = (),
     cancel: bool = False,
     crash: bool = False,
     readers: Sequence[str] = ("eager", "slow", "none"),
 ) -> Mix:
     """Batches of scripted calls.
 
-    Each mix has a random subset of the features that the arguments leave on, so features meet in all combinations.
+    Each mix has a random subset of the features below, so features meet in all combinations.
+
+    - "files": calls read, write and append to files; some batches use the tools of a workspace on a twin disk.
+    - "state": calls see the state and return modifiers, also one that raises, and one that sets an old value.
+    - "failures": calls raise, return an error, or leave a nursery, a scope or a sub-batch open.
+    - "timeouts": calls have timeouts of their own.
+    - "stops": some calls skip what follows when they fail.
+    - "approvals": some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.
+    - "shields": calls ignore a cancel for a while.
+    - "invalid": calls name unknown tools, or their input does not fit.
+    - "sub_batches": some batches have calls that open sub-batches, and so on.
+    - "limits": some batches run 1, 2 or 3 calls at once, others 10.
+    - "shared": batches with limits that they may share with others, and calls that start at a rate; beside some of them
+      runs another batch.
+    - "streaming": batches whose calls come one after the other.
 
     Args:
         min_calls: the fewest calls of a batch.
         max_calls: the most calls of a batch; most have 4 at most.
         lanes: lane policies, by name or of your own: one, or several to draw from.
         slots: slot policies of your own, None for call order: one, or several to draw from.
-        files: calls read, write and append to files; some batches use the tools of a workspace on a twin disk.
-        state: calls see the state and return modifiers, also one that raises, and one that sets an old value.
-        failures: calls raise, return an error, or leave a nursery, a scope or a sub-batch open.
-        timeouts: calls have timeouts of their own.
-        stops: some calls skip what follows when they fail.
-        approvals: some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.
-        shields: calls ignore a cancel for a while.
-        invalid: calls name unknown tools, or their input does not fit.
-        sub_batches: some batches have calls that open sub-batches, and so on.
-        limits: batches with a limit of 1, 2 or 3; or a number: all batches with that limit.
-        shared: batches with limits that they may share with others, and calls that start at a rate; beside some of them
-            runs another batch.
-        streaming: batches whose calls come one after the other.
+        limit: how many calls of each batch run at once; None: it is drawn.
+        without: names of features that no mix has.
         cancel: batches that are cancelled, from inside or outside, or by their deadline; in some one call alone is.
         crash: in place of that the process of some batches crashes, and another one goes on with them.
         readers: who reads the updates: "eager", "slow", "none".
@@ -152,19 +145,11 @@ def tool_mixes(
     choosers = _several("slots", slots)
     for chooser in choosers:
         checked_slots("tool_mixes(slots)", chooser)
-    off = features_off(
-        files=files,
-        state=state,
-        failures=failures,
-        timeouts=timeouts,
-        stops=stops,
-        approvals=approvals,
-        shields=shields,
-        invalid=invalid,
-        sub_batches=sub_batches,
-        shared=shared,
-    )
-    has, palette = swarm(draw_number(draw), off, failures)
+    has_no = frozenset((without,) if isinstance(without, str) else without)
+    if unknown := has_no - CAN_GO.keys():
+        raise DefinitionRefused("tool_mixes(without)", f"names of {', '.join(CAN_GO)}", min(unknown, key=repr))
+    off = frozenset(name for feature in has_no for name in CAN_GO[feature])
+    has, palette = swarm(draw_number(draw), off, "failures" not in has_no)
     few = max(min_calls, min(max_calls, _FEW))
     fewest, most = (min(few + 1, max_calls), max_calls) if "crowd" in has else (max(min_calls, min(2, max_calls)), few)
     if "several" in has:
@@ -177,11 +162,12 @@ def tool_mixes(
         fewest, most = max(0, fewest - COUNT), min(2, max_calls - COUNT)
     others = draw(calls_of(palette, min(fewest, most), most))
     drawn = [*met, *lasting(draw, others, palette.uneven)]
-    limit = 10 if isinstance(limits, bool) else limits
-    if limits is True and "limit" in has:
-        limit = one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT)
+    if limit is None:
+        is_low = "limit" in has and "limits" not in has_no
+        limit = one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT) if is_low else 10
+    may_share = "shared" not in has_no
     beside: tuple[Scripted, ...] = ()
-    if shared and "beside" in has:
+    if may_share and "beside" in has:
         beside = tuple(call for call in drawn if can_be_beside(call, drawn))[:_BESIDE_MOST]
     crash_after = deadline = cancel_after = None
     if crash and one_of(draw, _SELDOM) and not any(call.uses is not None or call.thread for call in drawn):
@@ -195,18 +181,18 @@ def tool_mixes(
         drawn,
         lanes=one_of(draw, _OFTEN_DRAWN if policies == _POLICIES else policies),
         limit=limit,
-        delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
+        delays=draw(_delays(len(drawn))) if "delays" in has and "streaming" not in has_no else (),
         cancel_after=cancel_after,
         cancel_call=one_of(draw, range(len(drawn))) if alone else None,
         cancel_outside=one_of(draw, _RARELY) if cancel_after is not None else False,
         deadline=deadline,
         crash_after=crash_after,
         reader=one_of(draw, tuple(readers)),
-        files={"f": "start "} if files else {},
-        state={"x": "0"} if state else {},
+        files={"f": "start "} if "files" not in has_no else {},
+        state={"x": "0"} if "state" not in has_no else {},
         slots=one_of(draw, choosers),
-        shared=one_of(draw, _SHARED) if shared and "shared limit" in has else None,
-        shared_evens=one_of(draw, _SHARED) if shared and "limit of evens" in has else None,
-        uses_evens=one_of(draw, _SHARED) if shared and "uses of evens" in has else None,
+        shared=one_of(draw, _SHARED) if may_share and "shared limit" in has else None,
+        shared_evens=one_of(draw, _SHARED) if may_share and "limit of evens" in has else None,
+        uses_evens=one_of(draw, _SHARED) if may_share and "uses of evens" in has else None,
         beside=beside,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from toolrt.testing._strategies_calls import DOING, FEATURES, Draw, Palette
 
-#: The features that an argument of `tool_mixes` turns off.
-_OF_ARGUMENT: Mapping[str, tuple[str, ...]] = {
+#: What a mix can be without, and the features that go with it; `tool_mixes` itself looks for the last three.
+CAN_GO: Mapping[str, tuple[str, ...]] = {
     "files": ("files", "workspace"),
     "state": ("state", "overwrite", "broken"),
     "failures": ("fail", "leave", "protest"),
@@ -34,6 +34,8 @@ _OF_ARGUMENT: Mapping[str, tuple[str, ...]] = {
     "invalid": ("invalid",),
     "sub_batches": ("sub-batches",),
     "shared": ("rates",),
+    "limits": (),
+    "streaming": (),
 }
 
 #: How many of twenty mixes have each feature of batches.
@@ -243,9 +245,3 @@ def swarm(number: int, off: frozenset[str], fails: bool) -> tuple[frozenset[str]
     elif "many names" in chosen.has:
         palette = attrs.evolve(palette, cells=tuple("abcdefgh"), files=tuple("fghijkl"), keys=tuple("xyzuvw"))
     return frozenset(chosen.has), palette
-
-
-@cache
-def features_off(**wanted: bool) -> frozenset[str]:
-    """The features that the arguments of `tool_mixes` turn off, each argument by name."""
-    return frozenset(name for argument, names in _OF_ARGUMENT.items() if not wanted[argument] for name in names)

@@ -126,7 +126,7 @@ def laws(
         if slots is not None:
             options["slots"] = slots_named(slots)
         if limit is not None:
-            options["limits"] = at_least_one("--limit", limit)
+            options["limit"] = at_least_one("--limit", limit)
         return _generated(generated, range(first, first + many), mutant, jobs, json, options, _laws_with(law))
     if seeds is not None:
         raise InputRefused("--seeds", "it is for --generated", "Add --generated N, or leave it out.")
