@@ -202,7 +202,7 @@ def figures() -> dict[str, str]:
         "files": f"{len(long)}",
         "files above 600 lines": f"{sum(lines > 600 for lines in long)}",
         "classes": f"{sum(map(len, classes().values()))}",
-        "circles of two files": f"{len(circles())}",
+        "circles of files": f"{len(circles())}",
     }
     for name, road in ROADS.items():
         entered = road()

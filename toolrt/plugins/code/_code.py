@@ -19,6 +19,7 @@ from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._graph import Graph
 from toolrt.plugins.code._index import Building, FactIndex
 from toolrt.plugins.code._languages import LANGUAGES, grammar_of
+from toolrt.plugins.code._tools import code_tools
 from toolrt.plugins.code._tree import SourceTree
 from toolrt.workspace import Workspace
 
@@ -87,8 +88,6 @@ class CodeIndex:
 
     @cached_property
     def _tools(self) -> list[Tool]:
-        from toolrt.plugins.code._tools import code_tools
-
         return code_tools(self)
 
     async def build(self, told: Callable[[Building], None] | None = None) -> int:

@@ -17,6 +17,7 @@ from toolrt._plain import counted
 from toolrt.model import READ, Claim, State, Tool
 from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._graph import CodeEdge, Graph, Place
+from toolrt.plugins.code._index import FactIndex
 from toolrt.plugins.code._languages import LANGUAGES, Language, language_of
 from toolrt.plugins.code._reading import facts_of, in_utf8
 from toolrt.plugins.code._resolve import Target
@@ -28,6 +29,7 @@ from toolrt.workspace import (
     FileProblem,
     Identity,
     Wanted,
+    Workspace,
     held,
     path_on,
     shown_path,
@@ -37,7 +39,7 @@ from toolrt.workspace import (
 from toolrt.workspace.tools._tools import schema_of
 
 if TYPE_CHECKING:
-    from toolrt.plugins.code._code import CodeIndex
+    import sqlite3
 
 T = TypeVar("T")
 
@@ -56,7 +58,28 @@ class _AskContext(CallContext, Protocol):
     def progress(self, message: Any) -> None: ...
 
 
-async def list_symbols(code: CodeIndex, ctx: _AskContext, path: str) -> str:
+class _Index(Protocol):
+    """What the tools use of a `CodeIndex`."""
+
+    _index: FactIndex
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    async def ask(
+        self,
+        question: Callable[[sqlite3.Connection, Graph], T],
+        told: Callable[[Any], None] | None = None,
+        known: Callable[[str], bool] | None = None,
+    ) -> T: ...
+
+    async def vector_of(self, query: str) -> Sequence[float] | None: ...
+
+
+async def list_symbols(code: _Index, ctx: _AskContext, path: str) -> str:
     """List the classes, functions and other symbols of a source file, each with its line and its signature.
 
     Symbols inside of others are indented. Known are Python, JavaScript, TypeScript, Go, Rust, Java, C, C++ and Ruby.
@@ -69,7 +92,7 @@ async def list_symbols(code: CodeIndex, ctx: _AskContext, path: str) -> str:
     return "\n".join(outline(facts)[0])
 
 
-async def read_symbol(code: CodeIndex, ctx: _AskContext, symbol: str, path: str | None = None) -> str:
+async def read_symbol(code: _Index, ctx: _AskContext, symbol: str, path: str | None = None) -> str:
     """Read the whole text of one function, class or other symbol.
 
     symbol is its name, or Class.method. path is the file it is in; without path it is looked for everywhere, and must
@@ -104,7 +127,7 @@ async def read_symbol(code: CodeIndex, ctx: _AskContext, symbol: str, path: str 
     return "\n\n".join(parts)
 
 
-async def find_references(code: CodeIndex, ctx: _AskContext, name: str, path: str = ".", limit: int = 100) -> str:
+async def find_references(code: _Index, ctx: _AskContext, name: str, path: str = ".", limit: int = 100) -> str:
     """Find every place where a name stands in the code, told apart: definitions, imports, calls, other uses.
 
     name is one word, such as read_file; path narrows to a directory or a file. At most limit places are shown.
@@ -127,7 +150,7 @@ async def find_references(code: CodeIndex, ctx: _AskContext, name: str, path: st
     return await ask.answer(asked)
 
 
-async def search_code(code: CodeIndex, ctx: _AskContext, query: str, path: str = ".", limit: int = 20) -> str:
+async def search_code(code: _Index, ctx: _AskContext, query: str, path: str = ".", limit: int = 20) -> str:
     """Search the code for what it is about, and return the best places: definitions first, then usages.
 
     query is some words or names; parts of names are found too, so "user name" finds getUserName and user_name. path
@@ -153,9 +176,7 @@ async def search_code(code: CodeIndex, ctx: _AskContext, query: str, path: str =
     return await ask.answer(asked)
 
 
-async def find_callers(
-    code: CodeIndex, ctx: _AskContext, symbol: str, path: str | None = None, limit: int = 100
-) -> str:
+async def find_callers(code: _Index, ctx: _AskContext, symbol: str, path: str | None = None, limit: int = 100) -> str:
     """Find who calls a function, a method or a class: each call, with the symbol it is in.
 
     symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
@@ -177,9 +198,7 @@ async def find_callers(
     return await ask.answer(asked)
 
 
-async def find_callees(
-    code: CodeIndex, ctx: _AskContext, symbol: str, path: str | None = None, limit: int = 100
-) -> str:
+async def find_callees(code: _Index, ctx: _AskContext, symbol: str, path: str | None = None, limit: int = 100) -> str:
     """Find what a function, a method or a class calls: each call, with what it leads to.
 
     symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
@@ -205,7 +224,7 @@ async def find_callees(
 
 
 async def find_call_path(
-    code: CodeIndex,
+    code: _Index,
     ctx: _AskContext,
     source: str,
     target: str,
@@ -231,7 +250,7 @@ async def find_call_path(
     return await ask.answer(asked)
 
 
-async def file_dependencies(code: CodeIndex, ctx: _AskContext, path: str) -> str:
+async def file_dependencies(code: _Index, ctx: _AskContext, path: str) -> str:
     """List which files of the workspace a source file imports, which import it, and what it imports from elsewhere."""
     ask = _Ask(code, ctx)
     file = ask.file(path)
@@ -255,7 +274,7 @@ async def file_dependencies(code: CodeIndex, ctx: _AskContext, path: str) -> str
 
 
 async def blast_radius(
-    code: CodeIndex,
+    code: _Index,
     ctx: _AskContext,
     symbol: str | None = None,
     path: str | None = None,
@@ -317,7 +336,7 @@ _TOOLS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def code_tools(code: CodeIndex) -> list[Tool]:
+def code_tools(code: _Index) -> list[Tool]:
     """The tools of one index."""
     return [
         Tool(
@@ -337,7 +356,7 @@ def code_tools(code: CodeIndex) -> list[Tool]:
 _OF_ONE_FILE = ("list_symbols", "read_symbol")
 
 
-def _claims(code: CodeIndex, name: str, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+def _claims(code: _Index, name: str, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """READ on all of the workspace, or on the one file."""
     workspace = code.workspace
     claims: dict[Claim, None] = {}
@@ -357,7 +376,7 @@ def _claims(code: CodeIndex, name: str, input: Mapping[str, Any], state: State) 
 class _Ask:
     """One call that asks: what it may know, and how places are shown to it."""
 
-    def __init__(self, code: CodeIndex, ctx: _AskContext) -> None:
+    def __init__(self, code: _Index, ctx: _AskContext) -> None:
         self._code = code
         self._ctx = ctx
         self._workspace = code.workspace

@@ -17,6 +17,7 @@ from toolrt.plugins.lsp._checked import Checked, in_order
 from toolrt.plugins.lsp._connection import LanguageConnection
 from toolrt.plugins.lsp._server import LanguagePeer, LanguageServer
 from toolrt.plugins.lsp._session import LanguageAnswer
+from toolrt.plugins.lsp._tool import diagnostics_tool
 from toolrt.processes._connection import ServersBlock
 from toolrt.processes._given import check_servers
 from toolrt.processes._unanswered import Unanswered
@@ -140,8 +141,6 @@ class LanguageServers(ServersBlock):
 
     @cached_property
     def _tools(self) -> list[Tool]:
-        from toolrt.plugins.lsp._tool import diagnostics_tool
-
         return [diagnostics_tool(self)]
 
     # Files that the servers hear of

@@ -14,15 +14,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from toolrt.model import READ, Claim, Diagnostic, Diagnostics, State, Tool
 from toolrt.plugins.lsp._checked import Checked
-from toolrt.workspace import CallContext, FileProblem, Wanted, held, noted, noted_no_change
+from toolrt.plugins.lsp._server import LanguageServer
+from toolrt.workspace import CallContext, FileProblem, Wanted, Workspace, held, noted, noted_no_change
 from toolrt.workspace.tools._tools import schema_of
-
-if TYPE_CHECKING:
-    from toolrt.plugins.lsp._servers import LanguageServers
 
 #: How many findings one answer shows, unless the call says another number; and at most.
 _LIMIT = 100
@@ -32,7 +30,19 @@ _LIMIT_MOST = 1000
 _LINE_LONGEST = 500
 
 
-async def diagnostics(lsp: LanguageServers, ctx: CallContext, path: str, limit: int = _LIMIT) -> str:
+class _Servers(Protocol):
+    """What the tool uses of `LanguageServers`."""
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+    @property
+    def servers(self) -> tuple[LanguageServer, ...]: ...
+
+    async def check(self, path: str, content: bytes) -> Checked: ...
+
+
+async def diagnostics(lsp: _Servers, ctx: CallContext, path: str, limit: int = _LIMIT) -> str:
     """Return the errors and warnings that language servers find in a file as it is now.
 
     path is relative to the working directory, or absolute. Findings are in the order of their places, one a line:
@@ -50,7 +60,7 @@ async def diagnostics(lsp: LanguageServers, ctx: CallContext, path: str, limit: 
     return "\n".join(_shown(lsp, checked, limit))
 
 
-def _shown(lsp: LanguageServers, checked: Checked, limit: int) -> list[str]:
+def _shown(lsp: _Servers, checked: Checked, limit: int) -> list[str]:
     lines = [_line(checked.path, finding) for finding in checked.findings[:limit]]
     if len(checked.findings) > limit:
         lines.append(f"({len(checked.findings) - limit:,} more are not shown)")
@@ -72,7 +82,7 @@ def _line(path: str, finding: Diagnostic) -> str:
     return f"{path}:{finding.line}:{finding.column}: {text}{source}"
 
 
-def diagnostics_tool(lsp: LanguageServers) -> Tool:
+def diagnostics_tool(lsp: _Servers) -> Tool:
     """The tool ``diagnostics`` of these servers."""
     return Tool(
         name="diagnostics",
@@ -86,11 +96,11 @@ def diagnostics_tool(lsp: LanguageServers) -> Tool:
     )
 
 
-def _reads_all(lsp: LanguageServers) -> bool:
+def _reads_all(lsp: _Servers) -> bool:
     return any(server.reads == "workspace" for server in lsp.servers)
 
 
-def _claims(lsp: LanguageServers, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+def _claims(lsp: _Servers, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     workspace = lsp.workspace
     claims = workspace.claims(input["path"], state, READ)
     if not _reads_all(lsp):
