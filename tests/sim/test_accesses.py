@@ -11,7 +11,6 @@ import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
-from toolrt.sim._trio_internals._required import required
 
 
 def touched(program: Callable[[], Awaitable[Any]], policy: sim.Policy | None = None) -> list[list[str]]:
@@ -304,27 +303,6 @@ def test_things_made_outside_keep_one_name() -> None:
     schedule = sim.run(program).schedule
     assert {access.resource[:2] for step in schedule.steps for access in step.accesses} == {("cell", "outside")}
     assert sim.replay(program, schedule.to_json()).error is None
-
-
-def _patched() -> dict[tuple[object, str], object]:
-    return {
-        (holder, name): holder.__dict__[name]
-        for _, holder, names in required()
-        for name in names
-        if name in holder.__dict__
-    }
-
-
-def test_everything_is_put_back() -> None:
-    """After a simulation, also one that failed, Trio is as it was."""
-    before = _patched()
-
-    async def program() -> None:
-        assert _patched() != before
-        raise ValueError
-
-    sim.run(program)
-    assert _patched() == before
 
 
 def test_nothing_is_reported_outside_a_simulation() -> None:

@@ -73,15 +73,6 @@ def test_decided_numbers_are_the_machines_elsewhere(name: str) -> None:
     assert sim.run(program).value not in {*real, str(ASKED[name]())}
 
 
-def test_decided_names_are_put_back() -> None:
-    """Nothing of a simulation is left in the modules."""
-    before = [dict(vars(module)) for module in (random, time, os, uuid)], dict(vars(datetime.datetime))
-    hidden = dict(vars(random.__dict__["_inst"]))
-    sim.run(trio.lowlevel.checkpoint)
-    assert ([dict(vars(module)) for module in (random, time, os, uuid)], dict(vars(datetime.datetime))) == before
-    assert vars(random.__dict__["_inst"]) == hidden
-
-
 def test_decided_clocks_tell_virtual_time() -> None:
     """They move with Trio's clock, and `time.sleep` moves it."""
 

@@ -246,34 +246,6 @@ def test_a_step_that_breaks_trio_is_replayed(monkeypatch: pytest.MonkeyPatch, in
     assert isinstance(sim.replay(program, execution.schedule).error, LookupError)
 
 
-def test_names_replaced_in_trio_are_put_back() -> None:
-    """After a simulation Trio's modules are what they were, also after one that raised."""
-
-    def names() -> list[object]:
-        return [
-            _RUN._r,
-            _RUN._ALLOW_DETERMINISTIC_SCHEDULING,
-            _RUN.CancelStatus.recalculate,
-            _RUN.Deadlines.expire,
-            threading.Thread.start,
-            trio._threads._send_message_to_trio,
-            trio._socket._SocketType.__init__,
-            trio._subprocess._open_process,
-            trio.lowlevel.open_process,
-            _RUN.TheIOManager.wait_readable,
-            probe.sink,
-            probe.threads_inline,
-            gc.isenabled(),
-            sys.get_asyncgen_hooks(),
-        ]
-
-    before = names()
-    sim.run(checkpoint)
-    with pytest.raises(ZeroDivisionError):
-        sim.explore(checkpoint, check=lambda execution: 1 // 0)
-    assert names() == before
-
-
 def test_garbage_is_not_collected_while_an_execution_runs() -> None:
     """The collector is off inside an execution, and as it was in a check."""
 

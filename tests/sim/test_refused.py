@@ -166,26 +166,6 @@ def _open_files() -> list[str]:
     return sorted(os.listdir("/dev/fd"))
 
 
-def test_standard_library_is_its_own_again() -> None:
-    """What was replaced in it is put back, also after a refusal."""
-    before = _replaceable()
-    sim.run(_pool)
-    assert _replaceable() == before
-    first, second = socket.socketpair()
-    first.close()
-    second.close()
-
-
-def _replaceable() -> list[object]:
-    return [
-        socket.socket.__init__,
-        vars(subprocess.Popen)["__init__"],
-        *(vars(socket)[name] for name in ("getaddrinfo", "gethostbyname", "create_connection")),
-        *(vars(os)[name] for name in ("fork", "system", "posix_spawn")),
-        asyncio.events.new_event_loop,
-    ]
-
-
 def test_code_around_a_simulation_may_leave_it() -> None:
     """A check, a policy and what they call are no step of the program."""
     answers: list[object] = []

@@ -118,28 +118,6 @@ def test_what_is_spawned_in_a_shorter_way_is_as_trios(
     assert seen() == short
 
 
-def test_trio_has_its_own_functions_again() -> None:
-    """What stands in for Trio's functions is taken out after the simulation."""
-    run = trio._core._run
-
-    def functions() -> tuple[object, ...]:
-        return (
-            run.Runner.spawn_impl,
-            run.CancelScope._might_change_registered_deadline,
-            run.CancelStatus.recalculate,
-            run.cancel_shielded_checkpoint,
-        )
-
-    before, inside = functions(), []
-
-    async def program() -> None:
-        inside.extend(functions())
-
-    sim.run(program)
-    assert functions() == before
-    assert not set(inside) & set(before)
-
-
 def test_a_breaker_of_a_parking_lot_breaks_it_when_it_ends() -> None:
     """A task that breaks a parking lot does so also when it ends in the short way."""
 
