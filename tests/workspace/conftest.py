@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.workspace._hand import Hand
 from toolrt.model import Claim, State
 from toolrt.workspace import (
     Directory,
@@ -98,6 +99,12 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         return TwinTree()
     monkeypatch.setenv("HOME", str(tmp_path))
     return RealTree(tmp_path)
+
+
+@pytest.fixture
+def hand(tree: Tree) -> Hand:
+    """Changes files of the tree's workspace."""
+    return Hand(tree.workspace)
 
 
 @pytest.fixture

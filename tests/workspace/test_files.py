@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import trio
 
+from tests.workspace._hand import Interrupted, entry
 from toolrt import probe
 from toolrt.model import EVERYTHING, WRITE, State
-from toolrt.workspace import FileProblem, HardLink, Limits, MemoryDisk, Symlink, Wanted, Workspace
+from toolrt.workspace import FileProblem, HardLink, Limits, MemoryDisk, Symlink, Workspace
 
 
 def context(workspace: Workspace, *paths: str, batch_id: str = "batch", call_index: int = 0, mode=WRITE) -> Any:
@@ -32,10 +33,6 @@ async def revise(workspace: Workspace, path: str, content: bytes | None, **where
 async def read(workspace: Workspace, path: str) -> bytes:
     found = await workspace.files.read(context(workspace, path), workspace.identify(path))
     return found.content
-
-
-def entry(workspace: Workspace, path: str) -> Any:
-    return workspace.identify(path, None, Wanted.ENTRY)
 
 
 async def test_revise_is_given_what_stands_there(tree):
@@ -235,47 +232,29 @@ async def test_revise_all_takes_each_file_once(tree):
     assert await read(tree.workspace, "a") == b"one"
 
 
-def faults_and_steps() -> Any:
-    """How many effects `revise_all` has on the twin."""
-    count = 0
-
-    def fault(name: str, path: str) -> None:
-        nonlocal count
-        count += 1
-
-    disk = MemoryDisk({"a": "old", "c": "old"}, fault=fault)
-    trio.run(lambda: revise_all(Workspace(disk), a=b"new", **{"d/b": b"new"}, c=None))
-    return range(count)
+OLD = {"a": "old", "c": "old"}
 
 
-@pytest.mark.parametrize("at", faults_and_steps())
+async def revise_three(workspace: Workspace) -> None:
+    await revise_all(workspace, a=b"new", **{"d/b": b"new"}, c=None)
+
+
+def effects_of_revise_all() -> range:
+    whole = Interrupted(OLD)
+    trio.run(revise_three, whole.workspace)
+    return range(whole.effects)
+
+
+@pytest.mark.parametrize("at", effects_of_revise_all())
 @pytest.mark.parametrize("how", ["fault", "cancel"])
 async def test_revise_all_is_all_or_nothing_at_every_effect(at, how):
     """A disk that fails, or a cancel, at any effect: everything happened, or nothing; history agrees."""
-    count = 0
-    scope = trio.CancelScope()
-
-    def fault(name: str, path: str) -> None:
-        nonlocal count
-        count += 1
-        if count - 1 == at:
-            if how == "cancel":
-                scope.cancel()
-            else:
-                raise OSError(errno.EIO, "broken")
-
-    old = {"a": b"old", "c": b"old"}
-    workspace = Workspace(MemoryDisk({"a": "old", "c": "old"}, fault=fault))
-    raised = False
-    with scope:
-        try:
-            await revise_all(workspace, a=b"new", **{"d/b": b"new"}, c=None)
-        except FileProblem:
-            raised = True
-    now = workspace.snapshot()
-    assert now == (old if raised or scope.cancelled_caught else {"a": b"new", "d/b": b"new"})
+    interrupted = Interrupted(OLD, at, how)
+    workspace = interrupted.workspace
+    done = await interrupted.done(lambda: revise_three(workspace))
+    assert workspace.snapshot() == ({"a": b"new", "d/b": b"new"} if done else {"a": b"old", "c": b"old"})
     for path in ("a", "d/b", "c"):
-        assert len(await workspace.history.versions(path)) == (now != old)
+        assert len(await workspace.history.versions(path)) == done
 
 
 async def test_group_leaves_what_somebody_else_made_of_a_file():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 from pathlib import Path
 
 import pytest
 import trio
 
-from tests.workspace._hand import Hand, context
+from tests.workspace._hand import Hand, Interrupted, context
 from toolrt.model import WRITE, Claim, State
 from toolrt.workspace import (
     Directory,
@@ -22,11 +21,6 @@ from toolrt.workspace import (
     Symlink,
     Workspace,
 )
-
-
-@pytest.fixture
-def hand(tree) -> Hand:
-    return Hand(tree.workspace)
 
 
 def digest(content: bytes) -> str:
@@ -368,24 +362,6 @@ async def test_undo_inside_a_call_needs_its_claims(tree, hand):
     assert tree.workspace.snapshot() == {}
 
 
-def effects_of_undo() -> range:
-    count = 0
-
-    def fault(name: str, path: str) -> None:
-        nonlocal count
-        count += 1
-
-    async def main() -> int:
-        hand = Hand(Workspace(MemoryDisk({"a": "old", "b": "old", "m": "old"}, fault=fault)))
-        await changed(hand)
-        before = count
-        await hand.workspace.history.undo("batch")
-        return before
-
-    before = trio.run(main)
-    return range(before, count)
-
-
 async def changed(hand: Hand) -> None:
     await hand.write("a", b"new")
     await hand.write("b", None)
@@ -393,34 +369,28 @@ async def changed(hand: Hand) -> None:
     await hand.write("c", b"new")
 
 
+OLD_FILES = {"a": "old", "b": "old", "m": "old"}
+
+
+def effects_of_undo() -> range:
+    whole = Interrupted(OLD_FILES)
+    trio.run(changed, Hand(whole.workspace))
+    before = whole.effects
+    trio.run(whole.workspace.history.undo, "batch")
+    return range(before, whole.effects)
+
+
 @pytest.mark.parametrize("at", effects_of_undo())
 @pytest.mark.parametrize("how", ["fault", "cancel"])
 async def test_undo_is_all_or_nothing_at_every_effect(at, how):
     """A disk that fails, or a cancel, at any effect of an undo."""
-    count = 0
-    scope = trio.CancelScope()
-
-    def fault(name: str, path: str) -> None:
-        nonlocal count
-        count += 1
-        if count - 1 == at:
-            if how == "cancel":
-                scope.cancel()
-            else:
-                raise OSError(errno.EIO, "broken")
-
-    hand = Hand(Workspace(MemoryDisk({"a": "old", "b": "old", "m": "old"}, fault=fault)))
-    await changed(hand)
-    before = hand.workspace.snapshot()
-    raised = False
-    with scope:
-        try:
-            await hand.workspace.history.undo("batch")
-        except FileProblem:
-            raised = True
-    undone = {"a": b"old", "b": b"old", "m": b"old"}
-    assert hand.workspace.snapshot() == (before if raised or scope.cancelled_caught else undone)
-    assert not hand.workspace.claim_table.busy
+    interrupted = Interrupted(OLD_FILES, at, how)
+    workspace = interrupted.workspace
+    await changed(Hand(workspace))
+    before = workspace.snapshot()
+    done = await interrupted.done(lambda: workspace.history.undo("batch"))
+    assert workspace.snapshot() == ({"a": b"old", "b": b"old", "m": b"old"} if done else before)
+    assert not workspace.claim_table.busy
 
 
 # Bounds

@@ -8,13 +8,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
 
-from toolrt.model import EVERYTHING, State
+from tests.workspace._hand import context, ended, killed, store_of, write
 from toolrt.workspace import FileProblem, RealDisk, Workspace, is_own
 from toolrt.workspace.change._mutation import digest_of
 from toolrt.workspace.change._version import ChangeRow, EntryState
@@ -29,14 +28,6 @@ OLD, NEW = b"old " * 3_000, b"new!" * 3_000
 Opened = Callable[..., Workspace]
 
 
-def context(batch_id: str, call_index: int = 0) -> Any:
-    return SimpleNamespace(batch_id=batch_id, call_index=call_index, state=State(), claims=(EVERYTHING,))
-
-
-async def write(workspace: Workspace, path: str, content: bytes | None, batch: str = "batch", index: int = 0) -> None:
-    await workspace.files.revise(context(batch, index), workspace.identify(path), lambda found: content)
-
-
 async def patch(workspace: Workspace, content: bytes, batch: str = "group") -> None:
     """One change of two files, each of which gets a content of its own."""
     revisions = [(workspace.identify(path), lambda found, path=path: content + path.encode()) for path in "ab"]
@@ -49,26 +40,6 @@ def root(tmp_path: Path) -> Path:
     for name in "ab":
         (tmp_path / "work" / name).write_bytes(b"old")
     return tmp_path / "work"
-
-
-def store_of(workspace: Workspace) -> HistoryStore:
-    store = workspace.history.store
-    assert isinstance(store, HistoryStore)
-    return store
-
-
-def ended(workspace: Workspace) -> None:
-    """As when its process ends."""
-    store_of(workspace).close()
-
-
-def killed(workspace: Workspace) -> None:
-    """As when its process is killed: nothing more is said, and its locks are free."""
-    store = store_of(workspace)
-    store._log._ended.clear()
-    store._log._unsaid.clear()
-    store._log._blind_unsaid = False
-    store.close()
 
 
 @contextmanager

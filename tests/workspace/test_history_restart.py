@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
 import trio
 
-from toolrt.model import EVERYTHING, State
-from toolrt.workspace import FileProblem, RealDisk, Symlink, Wanted, Workspace
+from tests.workspace._hand import context, ended, entry, killed, write
+from toolrt.workspace import FileProblem, RealDisk, Symlink, Workspace
 from toolrt.workspace.change._mutation import digest_of
 from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Kind
@@ -21,31 +20,10 @@ from toolrt.workspace.journal._history_store import HistoryStore
 from toolrt.workspace.journal._segment import Segment
 
 
-def context(batch_id: str = "batch", call_index: int = 0) -> Any:
-    return SimpleNamespace(batch_id=batch_id, call_index=call_index, state=State(), claims=(EVERYTHING,))
-
-
-async def write(workspace: Workspace, path: str, content: bytes | None, batch: str = "batch") -> None:
-    await workspace.files.revise(context(batch), workspace.identify(path), lambda found: content)
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
-
-
-def ended(workspace: Workspace) -> None:
-    """As when its process ends."""
-    workspace.history.store.close()
-
-
-def killed(workspace: Workspace) -> None:
-    """As when its process is killed: nothing more is said, and its locks are free."""
-    store = workspace.history.store
-    store._log._ended.clear()
-    store._log._unsaid.clear()
-    store.close()
 
 
 def row(path: str, before: bytes | None, after: bytes | None, **more: Any) -> ChangeRow:
@@ -351,7 +329,7 @@ async def test_undone_batch_survives_a_kill(opened, root):
     """An undo is a group too; so is the move in it."""
     workspace = opened()
     (root / "m").write_text("old")
-    ends = [workspace.identify(path, None, Wanted.ENTRY) for path in ("m", "d/m")]
+    ends = [entry(workspace, path) for path in ("m", "d/m")]
     await workspace.files.move(context(), *ends)
     await write(workspace, "a", b"new")
     await workspace.history.undo("batch")
@@ -492,7 +470,7 @@ async def test_removed_link_is_in_history(opened, root):
     """With its text."""
     workspace = opened()
     (root / "l").symlink_to("a")
-    await workspace.files.remove(context(), workspace.identify("l", None, Wanted.ENTRY))
+    await workspace.files.remove(context(), entry(workspace, "l"))
     ended(workspace)
     [version] = await opened().history.versions("l")
     assert (version.action, version.before) == ("removed", digest_of(b"a").hex())

@@ -13,9 +13,9 @@ import pytest
 import trio
 
 from tests._profile import FULL
-from tests.workspace._hand import Hand
+from tests.workspace._hand import Hand, results
 from tests.workspace._killed_call import LIMITS, killed_at
-from toolrt import Registry, Runtime, ToolCall, Workspace, serial
+from toolrt import Registry, Runtime, ToolCall, Workspace
 from toolrt.model import Outcome
 from toolrt.workspace import (
     Directory,
@@ -36,18 +36,7 @@ BIG = b"0123456789abcdef" * (11 * 1024 * 1024 // 16)
 
 def outcomes(workspace: Workspace, *calls: tuple[str, dict[str, Any]], batch: str = "batch") -> list[Outcome]:
     """What came of these calls, made as one batch, one after the other."""
-
-    async def main() -> list[Outcome]:
-        async with Runtime(Registry(workspace.tools()), lanes=serial).open_batch(batch_id=batch) as opened:
-            for at, (name, input) in enumerate(calls):
-                opened.submit(ToolCall(str(at), name, input))
-            opened.seal()
-            async for _ in opened:
-                pass
-        assert opened.outcome is not None
-        return [result.outcome for result in opened.outcome.results]
-
-    return trio.run(main)
+    return [result.outcome for result in results(workspace, *calls, batch=batch)]
 
 
 DELETE = ("delete_path", {"path": "d", "recursive": True})

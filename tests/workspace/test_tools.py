@@ -10,6 +10,7 @@ import os
 import pytest
 import trio
 
+from tests.workspace._called import refusal
 from toolrt import probe
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Image, Registry, State
 from toolrt.order import ClaimTable
@@ -39,17 +40,6 @@ def events():
 
 def version(content):
     return hashlib.sha256(content).hexdigest()[:12]
-
-
-async def refusal(call, tree, name, **input):
-    """The refusal of a call, which must have changed nothing."""
-    before = tree.workspace.snapshot()
-    with pytest.raises(FileProblem) as caught:
-        await call(tree, name, **input)
-    assert tree.workspace.snapshot() == before
-    assert tree.root not in str(caught.value)
-    assert tree.outside not in str(caught.value)
-    return caught.value
 
 
 def test_tools_are_twelve(tree):

@@ -7,25 +7,10 @@ import errno
 
 import pytest
 
+from tests.workspace._called import claims, refusal
 from toolrt.model import READ, WRITE, Claim, State
 from toolrt.order import by_claims
 from toolrt.workspace import Directory, FileProblem, HardLink, Special, Symlink
-
-
-async def refusal(call, tree, name, **input):
-    """The refusal of a call, which must have changed nothing."""
-    before = tree.workspace.snapshot()
-    with pytest.raises(FileProblem) as caught:
-        await call(tree, name, **input)
-    assert tree.workspace.snapshot() == before
-    assert tree.root not in str(caught.value)
-    assert tree.outside not in str(caught.value)
-    return caught.value
-
-
-def claims(tree, name, **input):
-    tool = next(tool for tool in tree.workspace.tools() if tool.name == name)
-    return tool.claims_for(input, State())
 
 
 def patch(*lines):

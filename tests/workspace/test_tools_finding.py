@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.workspace._called import claims, refusal
 from toolrt.model import READ, WRITE, Claim, State
 from toolrt.workspace import (
     SIZE_LIMIT,
@@ -22,20 +23,6 @@ from toolrt.workspace import (
 )
 from toolrt.workspace.finding import _finding, _ripgrep, _search_file, _walk
 from toolrt.workspace.tools import _reading
-
-
-async def refusal(call, tree, name, **input):
-    with pytest.raises(FileProblem) as caught:
-        await call(tree, name, **input)
-    assert tree.root not in str(caught.value)
-    assert tree.outside not in str(caught.value)
-    return caught.value
-
-
-def claims(tree, name, **input):
-    tool = next(tool for tool in tree.workspace.tools() if tool.name == name)
-    return tool.claims_for(input, State())
-
 
 FINDING = {"list_dir": {}, "glob": {"pattern": "**"}, "search": {"pattern": "x"}}
 

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 import toolrt
+from tests.workspace._hand import killed
 from toolrt import ToolCall
 from toolrt.invariants import require
 from toolrt.workspace import FileProblem, MemoryDisk, Workspace
@@ -75,14 +76,6 @@ def edit_both(world: World, workspace: Workspace, batch: str) -> None:
         ("write_file", {"path": f"{world.real}new/b.txt", "content": "b"}),
         ("write_file", {"path": f"{world.passing}new/b.txt", "content": "b"}),
     )
-
-
-def killed(workspace: Workspace) -> None:
-    """As when its process is killed: nothing more is said, and its locks are free."""
-    store = workspace.history.store
-    store._log._ended.clear()  # type: ignore[attr-defined]
-    store._log._unsaid.clear()  # type: ignore[attr-defined]
-    store.close()  # type: ignore[attr-defined]
 
 
 def test_one_process_undoes_a_batch_of_both(world: World) -> None:

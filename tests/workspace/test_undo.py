@@ -26,11 +26,6 @@ from toolrt.workspace.history._undo import planned
 Step = tuple[str, ...]
 
 
-@pytest.fixture
-def hand(tree) -> Hand:
-    return Hand(tree.workspace)
-
-
 def write(path: str, content: str) -> Step:
     return "write", path, content
 

@@ -9,28 +9,13 @@ from typing import Any
 import pytest
 import trio
 
-from toolrt import Registry, Runtime, ToolCall, Workspace, serial
-from toolrt.model import Outcome, ToolResult
+from tests.workspace._hand import results
+from toolrt import Workspace
+from toolrt.model import Outcome
 from toolrt.workspace import FileProblem, Limits, MemoryDisk
 
 ROWS = Limits(versions=40)
 BYTES = Limits(history_bytes=400_000)
-
-
-def results(workspace: Workspace, *calls: tuple[str, dict[str, Any]], batch: str = "batch") -> list[ToolResult]:
-    """What came of these calls, made as one batch, one after the other."""
-
-    async def main() -> list[ToolResult]:
-        async with Runtime(Registry(workspace.tools()), lanes=serial).open_batch(batch_id=batch) as opened:
-            for at, (name, input) in enumerate(calls):
-                opened.submit(ToolCall(str(at), name, input))
-            opened.seal()
-            async for _ in opened:
-                pass
-        assert opened.outcome is not None
-        return list(opened.outcome.results)
-
-    return trio.run(main)
 
 
 def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
