@@ -40,7 +40,7 @@ class World:
 
     def _tool(self, name: str, said: dict[str, Any]) -> toolrt.Tool:
         @toolrt.tool(name=name, schema=None, **said)
-        async def work(ctx: ToolContext, owner: Any, seconds: int, inside: Any = ()) -> list[str]:
+        async def work(ctx: ToolContext, owner: Any, seconds: int, inside: Any = ()) -> None:
             mine = (owner, name, ctx.batch_id)
             for other in self.running:
                 if not mine[2].startswith(f"{other[2]}/") and self._must_not_meet(mine, other):
@@ -48,10 +48,9 @@ class World:
             self.running.append(mine)
             try:
                 await trio.sleep(seconds)
-                if inside:
-                    done = await ctx.run([_call(at, owner, *one) for at, one in enumerate(inside)])
-                    return [result.outcome.value for result in done.results]
-                return []
+                async with trio.open_nursery() as nursery:
+                    for calls in inside:
+                        nursery.start_soon(ctx.run, [_call(at, owner, *one) for at, one in enumerate(calls)])
             finally:
                 self.running.remove(mine)
 
@@ -70,11 +69,18 @@ def _call(at: int, owner: Any, name: str, seconds: int, *inside: Any) -> ToolCal
 
 
 LEAVES = st.tuples(st.sampled_from(list(SAID)), st.integers(0, 2))
-PARENTS = st.tuples(
-    st.sampled_from(["undeclared", "everything", "writes x"]), st.integers(0, 1), st.lists(LEAVES, max_size=2)
+#: Tools that open sub-batches, all of them at once.
+PARENTS = st.recursive(
+    LEAVES,
+    lambda calls: st.tuples(
+        st.sampled_from(["undeclared", "everything", "writes x"]),
+        st.integers(0, 1),
+        st.lists(st.lists(calls, min_size=1, max_size=2), max_size=2),
+    ),
+    max_leaves=5,
 )
 BATCHES = st.lists(
-    st.tuples(st.sampled_from(["ann", "bob"]), st.integers(0, 2), st.lists(LEAVES | PARENTS, min_size=1, max_size=3)),
+    st.tuples(st.sampled_from(["ann", "bob"]), st.integers(0, 2), st.lists(PARENTS, min_size=1, max_size=3)),
     min_size=1,
     max_size=4,
 )
@@ -110,6 +116,39 @@ def test_undeclared_is_alone_within_its_owner_and_claims_order_all(batches: Any,
         check=lambda execution: execution.value == [] and not invariants.check(execution.trace),
     )
     assert not report.failures, report.failures[0].explain()
+
+
+@pytest.mark.parametrize("waits", [{}, {"claims_after": [Claim("x", READ)]}])
+def test_child_that_waits_inside_holds_nothing_outside(waits: dict[str, Any]) -> None:
+    """An undeclared child may open a sub-batch of its own, while a call of another sub-batch waits for that child."""
+
+    @toolrt.tool(schema=None, claims=lambda input, state: [Claim("x", WRITE)], **waits)
+    async def take(ctx: ToolContext) -> None:
+        await trio.sleep(1)
+
+    @toolrt.tool(schema=None)
+    async def inner(ctx: ToolContext) -> str:
+        await trio.sleep(2)
+        done = await ctx.run([ToolCall("i", "take")])
+        return str(done.results[0].outcome)
+
+    @toolrt.tool(schema=None)
+    async def outer(ctx: ToolContext) -> list[Any]:
+        answers: list[Any] = []
+
+        async def run(name: str) -> None:
+            answers.extend((await ctx.run([ToolCall(name, name)])).results)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, "inner")
+            await trio.sleep(1)
+            nursery.start_soon(run, "take")
+        return [(result.name, result.outcome.value, result.content) for result in answers]
+
+    runtime = toolrt.Runtime(toolrt.Registry([take, inner, outer]))
+    execution = sim.run(lambda: runtime.run([ToolCall("o", "outer")], owner="ann"))
+    assert execution.value is not None, execution.error
+    assert execution.value.results[0].content == [("inner", "ok", "ok"), ("take", "ok", None)]
 
 
 def _overlap(owners: list[Any], **said: Any) -> bool:

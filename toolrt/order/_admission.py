@@ -365,6 +365,8 @@ class Admission:
             self._take_all(call, held)
         if call.stops or lane.control is not None or approves:
             self._take_the_rest(lane, call)
+        if call.outside and not call.missing:
+            self.go_outside(call)
         return True
 
     def answered(self, lane: LaneRecord, call: CallRecord) -> None:
@@ -388,10 +390,25 @@ class Admission:
             if len(self.tables) == 1:
                 self._take(call, self.tables[0], held)
             else:
-                for table, mine in self.by_table(call.tool, held).items():
-                    self._take(call, table, mine)
+                self._take_inside(call, self.by_table(call.tool, held))
         elif self._host.lent is not None:
             self._take(call, self.tables[0], _PRESENT)
+
+    def _take_inside(
+        self, call: CallRecord, claims: dict[ClaimTable, tuple[Claim, ...]], is_open: bool = False
+    ) -> None:
+        """Take tickets for `claims`; those outside come later, with `go_outside`."""
+        for table, mine in claims.items():
+            if self._outside and table in self.runtime_tables:
+                call.outside = (*call.outside, (table, mine))
+            else:
+                self._take(call, table, mine, is_open)
+
+    def go_outside(self, call: CallRecord) -> None:
+        """Take the call's tickets outside, now that nothing inside stands in its way: see rule 6."""
+        outside, call.outside = call.outside, ()
+        for table, mine in outside:
+            self._take(call, table, mine, is_open=call.state is _ASKING)
 
     def _note(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> None:
         call.claims = claims
@@ -453,8 +470,9 @@ class Admission:
         call.after = looked_at
         lane.unfinished += 1
         lane.stands_at = call
-        for table, mine in self._in_all_tables(call, looked_at).items():
-            self._take(call, table, mine, is_open=True)
+        self._take_inside(call, self._in_all_tables(call, looked_at), is_open=True)
+        if call.outside and not call.missing:
+            self.go_outside(call)
 
     def know(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], looked_at: tuple[Claim, ...]) -> None:
         """Let the open tickets hold the call's claims, which are known now, and let others enter behind it."""

@@ -275,6 +275,8 @@ class Machine(Stateful):
         """A ticket of the call is first in line."""
         lane = self.lanes[self.current]
         call.missing -= 1
+        if call.outside and not call.missing:
+            self.admission.go_outside(call)
         if observer.measures:
             observer.tell(TicketGranted(call.batch_id, call.call_index), self.telemetry)
         if call.state is not _ASKING:

@@ -164,6 +164,8 @@ class CallRecord(Stateful):
     tickets: tuple[Ticket, ...] = ()
     #: How many of them are not granted yet.
     missing: int = 0
+    #: What it takes tickets for outside its sub-batch when those are all granted, by table.
+    outside: tuple[tuple[ClaimTable, tuple[Claim, ...]], ...] = ()
     #: Whether a journal has its answer, so that it starts nothing and waits for no rate.
     is_known: bool = False
     #: The rates that it waits for.
