@@ -173,15 +173,18 @@ def test_uses_of_a_conversation_are_counted_in_call_order() -> None:
     ("per_second", "begins"),
     [(2, [0, 0, 1, 1, 2]), (2.5, [0, 0, 0.8, 0.8, 1.6]), (0.5, [0, 2, 4, 6, 8]), (100, [0, 0, 0, 0, 0])],
 )
-@pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.serial])
-def test_rate_lets_calls_start_by_the_runs_clock(per_second: float, begins: list[float], lanes: Any) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.serial, toolrt.parallel])
+def test_rate_lets_calls_start_by_the_runs_clock(
+    per_second: float, begins: list[float], lanes: Any, alone: bool
+) -> None:
     """No window has more starts than the rate says, and no call waits longer; under every lane policy."""
 
     async def body(ctx: ToolContext) -> float:
         return trio.current_time()
 
     async def main() -> Any:
-        tool = toolrt.tool(name="api", claims=[Rate("api", per_second=per_second)])(body)
+        tool = toolrt.tool(name="api", claims=[Rate("api", per_second=per_second)], alone=alone)(body)
         return await began(Runtime(Registry([tool]), lanes), "api api api api api")
 
     assert explored(main) == pytest.approx(begins)

@@ -59,7 +59,8 @@ class ToolQuestions:
         tool: Any = call.tool
         claims = claims_of(tool, call.input, lane.bare, lane.shared)
         refusal = None if self._lease is None else self._uncovered(lane, call, claims)
-        return claims, claims if lane.shared else tool.claims_for(call.input, lane.bare), refusal
+        said = claims if lane.shared and not tool.alone else tool.claims_for(call.input, lane.bare)
+        return claims, said, refusal
 
     def stale(self, lane: LaneRecord, call: CallRecord) -> tuple[Outcome, str] | None:
         """How the call, granted after a wait, ends because it claims what it does not hold; None: it holds that.
