@@ -79,3 +79,35 @@ def test_real_clock_in_a_circle_decides_nothing() -> None:
             await trio.lowlevel.checkpoint()
 
     assert sim.explore(program, sim.Exhaustive(), step_limit=50).verdict is sim.INCONCLUSIVE
+
+
+def test_what_a_predicate_reads_only_sometimes_is_found() -> None:
+    """It looks at a second cell only while the first is 1: steps that wrote the second one before it did count too."""
+    cells: list[sim.Cell[int]] = []
+
+    async def program() -> None:
+        cells[:] = [sim.Cell(0, name=name) for name in ("first", "second")]
+
+        async def raise_and_lower(cell: sim.Cell[int], wait: int) -> None:
+            own = sim.Cell(0)
+            own.set(1)
+            for _ in range(wait):
+                await trio.lowlevel.checkpoint()
+                own.set(2)
+            cell.set(1)
+            await trio.lowlevel.checkpoint()
+            cell.set(0)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(raise_and_lower, cells[1], 0)
+            nursery.start_soon(raise_and_lower, cells[0], 3)
+
+    def both_are_up() -> bool:
+        return cells[0].get() == 1 and cells[1].get() == 1
+
+    def one_is_down() -> bool:
+        return not both_are_up()
+
+    for strategy in (sim.Exhaustive(), sim.DPOR()):
+        assert sim.explore(program, strategy, sim.reachable(both_are_up)).verdict is sim.PASS
+        assert sim.explore(program, strategy, sim.always(one_is_down)).verdict is sim.FAIL

@@ -2,9 +2,9 @@
 
 Rules.  A predicate without parameters is asked after every step of the program, and looks at state that it shares with
 the program, which must make that state anew in each execution.  One with a parameter is asked once, with the
-execution, at its end.  What a step writes of a predicate's state makes steps depend on each other, so a reduction keeps
-every state that the predicate can tell apart: where the predicate reports what it reads, the steps that write it; else
-every step.
+execution, at its end.  A step that writes what the predicate read when it was last asked depends on all such steps, and
+it reads what the predicate read before it and after it: so a reduction keeps every state that the predicate can tell
+apart.  Where the predicate reports nothing, every step is one.
 
 Limits.  A predicate that reports some of what it reads is believed to read no more.  It must not checkpoint nor write.
 """
@@ -50,7 +50,8 @@ class TemporalCheck:
         self.executions = 0
         self._held: list[bool] = []
         self._error: BaseException | None = None
-        self._reads: set[Resource] = set()
+        #: What the predicate read when it was asked last.
+        self._reads: dict[Resource, None] = {}
 
     @property
     def name(self) -> str:
@@ -59,22 +60,23 @@ class TemporalCheck:
 
     def begin(self) -> None:
         """Forget the execution before."""
-        self._held, self._error = [], None
-        self._reads.clear()
+        self._held, self._error, self._reads = [], None, {}
 
     def look(self, touched: list[tuple[Resource, bool]]) -> None:
         """Ask the predicate after a step, which has touched these."""
-        own = len(touched)
+        own, before = len(touched), self._reads
         try:
             self._held.append(bool(self.predicate()))
         except BaseException as error:  # noqa: ASYNC103  it is sync, and raised when the execution is judged
             self._error = self._error or error
             self._held.append(False)
-        self._reads.update(resource for resource, _ in touched[own:])
+        self._reads = dict.fromkeys(resource for resource, _ in touched[own:])
         del touched[own:]
         if not own:
             touched.append((ANYTHING, True))
-        elif not self._reads or any(write and resource in self._reads for resource, write in touched):
+        elif not before or not self._reads or any(write and resource in before for resource, write in touched):
+            # What another step writes of these decides what this answer, and the one before, would be beside it.
+            touched.extend((resource, False) for resource in before | self._reads)
             touched.append((_LOOKED_AT, True))
 
     def __call__(self, execution: Execution) -> Any:
