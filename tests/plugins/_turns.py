@@ -121,6 +121,10 @@ class TurnTests:
         """A streamed request."""
         raise NotImplementedError
 
+    def helper(self, client: Any, runtime: toolrt.Runtime) -> Any:
+        """The same request by the SDK's own helper."""
+        raise NotImplementedError
+
     def turn(self, batch: Any) -> Any:
         """The turn of an open batch."""
         raise NotImplementedError
@@ -318,6 +322,18 @@ class TurnTests:
         spoken: Any = ("a", None, ['{"value": 1}'])
         with pytest.raises(InputRefused, match="name"):
             self.said(echoing(), self.reply(self.call(0, spoken)), loop)
+
+    @pytest.mark.parametrize("loop", LOOPS)
+    def test_the_helper_of_the_sdk_may_be_given(self, loop: str) -> None:
+        """It may raise where arguments are malformed; here that call alone is answered."""
+        model = FakeModel(self.reply(self.calls(("a", "echo", ['{"value" 1}']), ("b", "echo", ['{"value": 1}']))))
+
+        async def main() -> Any:
+            client, runtime = self.client(model), echoing()
+            return await self.run(runtime, self.helper(client, runtime))
+
+        turn = run_in(loop, main)
+        assert [result.outcome for result in turn.batch.outcome.results] == [Outcome.INVALID, Outcome.OK]
 
     def test_what_is_no_stream_is_refused(self) -> None:
         """A whole reply, or a stream of a client that blocks."""

@@ -70,6 +70,11 @@ class TestAnthropic(TurnTests):
         tools = adapter.tools(runtime)
         return client.messages.create(model="m", max_tokens=9, tools=tools, stream=True, **asked)
 
+    def helper(self, client: Any, runtime: toolrt.Runtime) -> Any:
+        """`client.messages.stream`, which would raise at malformed arguments."""
+        messages = [{"role": "user", "content": "go"}]
+        return client.messages.stream(model="m", max_tokens=9, messages=messages, tools=adapter.tools(runtime))
+
     def turn(self, batch: Any) -> adapter.AnthropicTurn:
         """The turn of a batch."""
         return adapter.AnthropicTurn(batch)
@@ -148,20 +153,6 @@ class TestAnthropic(TurnTests):
             {"type": "tool_result", "tool_use_id": "b", **failed},
         ]
         assert model.asked[0]["tools"][0]["input_schema"]["type"] == "object"
-
-    @pytest.mark.parametrize("loop", ["asyncio", "trio"])
-    def test_the_helper_of_the_sdk_may_be_given(self, loop: str) -> None:
-        """`client.messages.stream` would raise where arguments are malformed; here that call alone is answered."""
-        model = FakeModel(self.reply(self.calls(("a", "echo", ['{"value" 1}']), ("b", "echo", ['{"value": 1}']))))
-
-        async def main() -> Any:
-            client, runtime = self.client(model), echoing()
-            messages = [{"role": "user", "content": "go"}]
-            stream = client.messages.stream(model="m", max_tokens=9, messages=messages, tools=adapter.tools(runtime))
-            return await self.run(runtime, stream)
-
-        turn = run_in(loop, main)
-        assert [result.ok for result in turn.batch.outcome.results] == [False, True]
 
     def test_stops_are_told(self) -> None:
         """A pause goes on without calls; a refusal does not."""

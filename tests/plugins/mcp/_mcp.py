@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from toolrt import BatchOutcome, Registry, Runtime, ToolCall
@@ -20,6 +21,12 @@ from toolrt.plugins import mcp
 
 #: Whether the SDK is of version 1; None: there is none.
 FIRST = None if find_spec("mcp") is None else version("mcp").startswith("1.")
+
+#: Marks of tests whose servers are programs.
+OF_PROGRAMS = [
+    pytest.mark.usefixtures("nothing_left"),
+    pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems"),
+]
 
 SERVERS = Path(__file__).parent / "servers"
 

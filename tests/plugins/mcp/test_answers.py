@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import base64
-import os
 from typing import Any
 
 import pytest
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import answers, calls_of, connected, item_of, offers, outcome, rough, says
+from tests.plugins.mcp._mcp import OF_PROGRAMS, answers, calls_of, connected, item_of, offers, outcome, rough, says
 from toolrt import File, Image, Outcome, Progress, Registry, Runtime
 from toolrt.plugins import mcp
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_left"),
-    pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems"),
-]
+pytestmark = OF_PROGRAMS
 
 
 @pytest.mark.process

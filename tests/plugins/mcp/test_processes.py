@@ -14,15 +14,12 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import command_lines, connected, outcome, processes, rough, run
+from tests.plugins.mcp._mcp import OF_PROGRAMS, command_lines, connected, outcome, processes, rough, run
 from toolrt import Outcome
 from toolrt.plugins import mcp
 from toolrt.processes import _supervised
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_left"),
-    pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems"),
-]
+pytestmark = OF_PROGRAMS
 
 
 @pytest.mark.seldom

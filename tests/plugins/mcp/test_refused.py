@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
@@ -11,14 +10,11 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import FIRST, offers, outcome, rough
+from tests.plugins.mcp._mcp import FIRST, OF_PROGRAMS, offers, outcome, rough
 from toolrt.errors import InputRefused
 from toolrt.plugins import mcp
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_left"),
-    pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems"),
-]
+pytestmark = OF_PROGRAMS
 
 REFUSED = {
     "no program": (mcp.McpServer("r", ["no-such-program"]), "there is no program 'no-such-program'"),

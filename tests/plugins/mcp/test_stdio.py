@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,14 +11,11 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import calls_of, connected, item_of, outcome, proper, rough, run
+from tests.plugins.mcp._mcp import OF_PROGRAMS, calls_of, connected, item_of, outcome, proper, rough, run
 from toolrt import Outcome, Progress, Registry, Runtime
 from toolrt.plugins import mcp
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_left"),
-    pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems"),
-]
+pytestmark = OF_PROGRAMS
 
 
 @pytest.mark.seldom

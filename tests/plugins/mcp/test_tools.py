@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,12 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import answers, calls_of, connected, offers, rough, run, says
+from tests.plugins.mcp._mcp import OF_PROGRAMS, answers, calls_of, connected, offers, rough, run, says
 from toolrt import Outcome, Registry, partition
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.plugins import mcp
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_left"),
-    pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems"),
-]
+pytestmark = OF_PROGRAMS
 
 
 @pytest.mark.process

@@ -12,7 +12,6 @@ openai = pytest.importorskip("openai", reason="toolrt[openai] is not installed")
 import toolrt  # noqa: E402
 from tests.plugins._models import FakeModel, Part, sse  # noqa: E402
 from tests.plugins._turns import Gates, Spoken, TurnTests, echoing, run_in  # noqa: E402
-from toolrt import Outcome  # noqa: E402
 from toolrt.errors import InputRefused, StreamBroken  # noqa: E402
 from toolrt.plugins import openai as adapter  # noqa: E402
 
@@ -73,6 +72,10 @@ class TestResponses(TurnTests):
         """A streamed request, not awaited."""
         return client.responses.create(**{"input": "go", **more}, model="m", tools=adapter.tools(runtime), stream=True)
 
+    def helper(self, client: Any, runtime: toolrt.Runtime) -> Any:
+        """`client.responses.stream`."""
+        return client.responses.stream(model="m", input="go", tools=adapter.tools(runtime))
+
     def turn(self, batch: Any) -> adapter.ResponsesTurn:
         """The turn of a batch."""
         return adapter.ResponsesTurn(batch)
@@ -124,19 +127,6 @@ class TestResponses(TurnTests):
             {"type": "function_call_output", "call_id": "b", "output": "[error] ValueError: it failed"},
         ]
         assert model.asked[0]["tools"][0]["strict"] is False
-
-    @pytest.mark.parametrize("loop", ["asyncio", "trio"])
-    def test_the_helper_of_the_sdk_may_be_given(self, loop: str) -> None:
-        """`client.responses.stream` gives the same turn."""
-        model = FakeModel(self.reply(self.calls(("a", "echo", ['{"value" 1}']), ("b", "echo", ['{"value": 1}']))))
-
-        async def main() -> Any:
-            client, runtime = self.client(model), echoing()
-            stream = client.responses.stream(model="m", input="go", tools=adapter.tools(runtime))
-            return await self.run(runtime, stream)
-
-        turn = run_in(loop, main)
-        assert [result.ok for result in turn.batch.outcome.results] == [False, True]
 
     def test_calls_that_stand_only_at_the_end_are_run(self) -> None:
         """Some servers send the items with the end alone."""
@@ -231,6 +221,11 @@ class TestChat(TurnTests):
         """A streamed request, not awaited."""
         asked = {"messages": [{"role": "user", "content": "go"}], **more}
         return client.chat.completions.create(model="m", tools=adapter.chat_tools(runtime), stream=True, **asked)
+
+    def helper(self, client: Any, runtime: toolrt.Runtime) -> Any:
+        """`client.chat.completions.stream`."""
+        messages = [{"role": "user", "content": "go"}]
+        return client.chat.completions.stream(model="m", messages=messages, tools=adapter.chat_tools(runtime))
 
     def turn(self, batch: Any) -> adapter.ChatTurn:
         """The turn of a batch."""
@@ -327,17 +322,3 @@ class TestChat(TurnTests):
         """It stands in its own field."""
         turn = self.said(echoing(), self.reply([chunk(refusal="No"), chunk(refusal=".")]))
         assert turn.messages == [{"role": "assistant", "content": None, "refusal": "No."}]
-
-    def test_the_helper_of_the_sdk_may_be_given(self) -> None:
-        """`client.chat.completions.stream` gives the same turn."""
-        model = FakeModel(self.reply(self.calls(("a", "echo", ['{"value" 1}']), ("b", "echo", ['{"value": 1}']))))
-
-        async def main() -> Any:
-            client, runtime = self.client(model), echoing()
-            messages = [{"role": "user", "content": "go"}]
-            stream = client.chat.completions.stream(model="m", messages=messages, tools=adapter.chat_tools(runtime))
-            return await self.run(runtime, stream)
-
-        turn = run_in("asyncio", main)
-        outcomes = [result.outcome for result in turn.batch.outcome.results]
-        assert outcomes == [Outcome.INVALID, Outcome.OK]

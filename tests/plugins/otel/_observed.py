@@ -32,6 +32,13 @@ class Keeper:
         return [fields for kind, fields in self.told if kind in kinds]
 
 
+class Raising:
+    """An observer that fails at what it is told."""
+
+    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
+        raise ValueError("the observer is broken")
+
+
 class Numbered(IdGenerator):
     """Ids that are the same in every run."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import trio
 from trio.testing import MockClock
 
 import toolrt
-from toolrt import WRITE, Claim, Registry, Runtime, ToolCall, ToolContext
+from tests.plugins.otel._observed import Keeper
+from toolrt import WRITE, Claim, Registry, Runtime, Tool, ToolCall, ToolContext
 
 
 @toolrt.tool(safe=True)
@@ -41,6 +42,13 @@ def run(runtime: Runtime, *calls: tuple[str, dict[str, Any]]) -> toolrt.BatchOut
     """Run the calls in a clock that jumps."""
     asked = [ToolCall(f"c{index}", name, input) for index, (name, input) in enumerate(calls)]
     return trio.run(runtime.run, asked, clock=MockClock(autojump_threshold=0))
+
+
+def told(*calls: tuple[str, dict[str, Any]], tools: Sequence[Tool] | None = None, **options: Any) -> Keeper:
+    """What an observer is told of the calls; without `tools` they are those of `REGISTRY`."""
+    keeper = Keeper()
+    run(Runtime(REGISTRY if tools is None else Registry(tools), telemetry=keeper, **options), *calls)
+    return keeper
 
 
 def in_short(told: list[tuple[str, Mapping[str, Any]]]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +17,7 @@ from tests._profile import FULL
 from tests.plugins.otel._observed import (
     Exported,
     Keeper,
+    Raising,
     outcomes_of_results,
     outcomes_of_spans,
     reported,
@@ -26,7 +27,6 @@ from tests.plugins.otel._observed import (
 )
 from toolrt import Registry, Runtime, ToolCall, ToolContext, sim
 from toolrt.invariants.script import AppendFile, Fail, Pause, ReadFile, Say, Scripted, Sleep
-from toolrt.invariants.workloads import WORKLOADS
 from toolrt.plugins.otel import Counts, JsonLines, OtelMetrics, OtelSpans, Telemetry
 from toolrt.testing import Mix, schedules, tool_mixes
 
@@ -144,22 +144,6 @@ def test_exploration_is_the_same_exploration(name: str) -> None:
     assert (with_it.claim, with_it.outcomes) == (without.claim, without.outcomes)
 
 
-@pytest.mark.drawn(25)
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("mix", WORKLOADS, ids=lambda mix: f"{len(mix.calls)}-calls")
-def test_fine_print_is_told_well(mix: Mix, seed: int) -> None:
-    """The workloads that cover the fine print, sub-batches too: nothing changes, all is well formed, no sink fails."""
-    exported, keeper = Exported(), Keeper()
-    telemetry = Telemetry(keeper, OtelSpans(exported.provider), Counts())
-    with_it = sim.run(mix.program(telemetry), sim.RandomWalk(seed))
-    without = sim.run(mix.program(), sim.RandomWalk(seed))
-    assert with_it.value == without.value
-    assert with_it.trace == without.trace
-    assert telemetry.failures == (0, 0, 0)
-    assert wrong_with(keeper.told) == []
-    assert wrong_with_spans(exported.spans()) == []
-
-
 # Spans of tools' own
 
 
@@ -248,13 +232,6 @@ def test_spans_of_tools_stand_in_their_calls(
 
 
 # Mutants: what these properties must catch
-
-
-class Raising:
-    """An observer that fails at what it is told."""
-
-    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
-        raise ValueError("the observer is broken")
 
 
 @pytest.mark.seldom

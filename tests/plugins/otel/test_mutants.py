@@ -11,6 +11,7 @@ import pytest
 from tests.plugins.otel._observed import (
     Exported,
     Keeper,
+    Raising,
     outcomes_of_results,
     outcomes_of_spans,
     reported,
@@ -20,26 +21,19 @@ from tests.plugins.otel._observed import (
 )
 from toolrt import probe, sim
 from toolrt.invariants.workloads import WORKLOADS
-from toolrt.plugins.otel import OtelSpans, Telemetry
+from toolrt.plugins.otel import Counts, OtelSpans, Telemetry
 from toolrt.plugins.otel import _otel as otel
 from toolrt.runtime._observer import Clock
 from toolrt.runtime._telemetry import BatchTelemetry
-
-
-class Raising:
-    """An observer that always fails."""
-
-    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
-        raise ValueError("the observer is broken")
 
 
 def problems() -> list[str]:
     """What is wrong with telemetry on the workloads that cover the fine print."""
     found: list[str] = []
     for mix in WORKLOADS:
-        for seed in range(2):
+        for seed in range(3):
             exported, keeper = Exported(), Keeper()
-            telemetry = Telemetry(keeper, OtelSpans(exported.provider))
+            telemetry = Telemetry(keeper, OtelSpans(exported.provider), Counts())
             policies = [sim.RandomWalk(seed) for _ in range(3)]
             without = sim.run(mix.program(), policies[0])
             for observer, policy in ((telemetry, policies[1]), (Raising(), policies[2])):

@@ -12,7 +12,7 @@ import trio
 
 import toolrt
 from tests.plugins.otel._observed import Keeper, wrong_with
-from tests.plugins.otel._observed_batches import REGISTRY, run
+from tests.plugins.otel._observed_batches import REGISTRY, run, told
 from toolrt import MemoryDisk, Registry, Runtime, Services, ToolCall, ToolContext, Workspace
 from toolrt.model import SILENT
 
@@ -28,8 +28,7 @@ def test_tool_tells_events_and_spans_of_its_own() -> None:
                 pass
         ctx.telemetry.event("done")
 
-    keeper = Keeper()
-    run(Runtime(Registry([work]), telemetry=keeper), ("work", {}))
+    keeper = told(("work", {}), tools=[work])
     own = [
         (kind, fields["name"], fields.get("span"), fields.get("parent"), fields.get("fields"))
         for kind, fields in keeper.told
@@ -69,15 +68,14 @@ def test_span_that_is_open_when_its_call_ends_ends_with_it() -> None:
         span.__enter__()
         kept.extend([ctx, span])
 
-    keeper = Keeper()
-    run(Runtime(Registry([work]), telemetry=keeper), ("work", {}))
-    told = len(keeper.told)
+    keeper = told(("work", {}), tools=[work])
+    before = len(keeper.told)
     ctx, span = kept
     span.__exit__(None, None, None)
     ctx.telemetry.event("late")
     with ctx.telemetry.span("late"):
         pass
-    assert len(keeper.told) == told
+    assert len(keeper.told) == before
     assert [fields["left_open"] for fields in keeper.of("span.ended")] == [True]
     assert wrong_with(keeper.told) == []
 
@@ -96,8 +94,7 @@ def test_nothing_is_told_of_a_call_that_has_ended_while_its_batch_goes_on() -> N
         with kept[0].telemetry.span("late"):
             ctx.telemetry.event("in time")
 
-    keeper = Keeper()
-    run(Runtime(Registry([first, second]), telemetry=keeper), ("first", {}), ("second", {}))
+    keeper = told(("first", {}), ("second", {}), tools=[first, second])
     assert [(fields["call"], fields["name"]) for fields in keeper.of("tool.event", "span.began")] == [(1, "in time")]
     assert wrong_with(keeper.told) == []
 
@@ -200,8 +197,7 @@ def test_event_of_a_kind_of_ones_own_is_told_by_its_type() -> None:
         ctx.emit(Odd())
         ctx.emit("no event")  # type: ignore[arg-type]
 
-    keeper = Keeper()
-    run(Runtime(Registry([work]), telemetry=keeper), ("work", {}))
+    keeper = told(("work", {}), tools=[work])
     assert [fields["type"] for fields in keeper.of("event.emitted")] == ["Odd", "str"]
 
 
@@ -243,8 +239,7 @@ def test_isolated_part_of_a_call_tells_as_its_call() -> None:
         with ctx.telemetry.span("outer"):
             ctx.isolate(working_dir="src").telemetry.event("here")
 
-    keeper = Keeper()
-    run(Runtime(Registry([work]), telemetry=keeper), ("work", {}))
+    keeper = told(("work", {}), tools=[work])
     assert [(fields["call"], fields["span"]) for fields in keeper.of("tool.event")] == [(0, 0)]
 
 

@@ -11,15 +11,14 @@ from trio.testing import MockClock
 
 import toolrt
 from tests.plugins.otel._observed import Keeper, wrong_with
-from tests.plugins.otel._observed_batches import REGISTRY, in_short, run, sleep, write
+from tests.plugins.otel._observed_batches import REGISTRY, in_short, run, sleep, told, write
 from toolrt import Registry, Runtime, Services, ToolCall, ToolContext, sim
 from toolrt.invariants.workloads import WORKLOADS
 
 
 def test_batch_is_told_from_its_opening_to_its_end() -> None:
     """Each thing when it happens: lanes, calls and waits in between."""
-    keeper = Keeper()
-    run(Runtime(REGISTRY, telemetry=keeper), ("write", {}), ("write", {}), ("alone", {}), ("nosuchtool", {}))
+    keeper = told(("write", {}), ("write", {}), ("alone", {}), ("nosuchtool", {}))
     assert in_short(keeper.told) == [
         "batch.opened",
         "call.submitted 0",
@@ -56,8 +55,7 @@ def test_batch_is_told_from_its_opening_to_its_end() -> None:
 
 def test_sizes_and_types_are_told_and_no_content() -> None:
     """Of what a tool gave: how much it is. Of what it raised: its type, and how long the text is."""
-    keeper = Keeper()
-    run(Runtime(REGISTRY, telemetry=keeper), ("sleep", {}), ("write", {}), ("broken", {}), ("alone", {}))
+    keeper = told(("sleep", {}), ("write", {}), ("broken", {}), ("alone", {}))
     settled = {fields["call"]: fields for fields in keeper.of("call.settled")}
     shown = [
         [settled[call][name] for name in ("outcome", "content", "size", "error", "error_size")] for call in range(4)
@@ -88,8 +86,7 @@ def test_content_that_does_not_know_its_size_fails_no_call() -> None:
 
 def test_name_of_a_tool_that_is_not_there_is_not_told() -> None:
     """The model made it up: it may be anything."""
-    keeper = Keeper()
-    run(Runtime(REGISTRY, telemetry=keeper), ("my password is 123", {}))
+    keeper = told(("my password is 123", {}))
     assert keeper.of("call.submitted")[0]["tool"] is None
     assert "password" not in str(keeper.told)
 
@@ -114,8 +111,7 @@ def test_wait_names_whom_it_is_for() -> None:
 
 def test_waiting_for_a_slot_is_told() -> None:
     """From the instant in which nothing else is missing until one is free; who gets one at once never waits."""
-    keeper = Keeper()
-    run(Runtime(REGISTRY, limit=2, telemetry=keeper), *[("sleep", {"seconds": 1 + index}) for index in range(4)])
+    keeper = told(*[("sleep", {"seconds": 1 + index}) for index in range(4)], limit=2)
     began = keeper.of("batch.opened")[0]["time"]
     waits = [
         (kind, fields["call"], fields["why"], round((fields["time"] - began) / 1e9))
@@ -132,8 +128,7 @@ def test_waiting_for_a_slot_is_told() -> None:
 
 def test_call_that_takes_over_a_slot_does_not_wait_for_one() -> None:
     """The slot of whom it waited for is free in the same instant."""
-    keeper = Keeper()
-    run(Runtime(REGISTRY, limit=1, telemetry=keeper), ("write", {}), ("write", {}))
+    keeper = told(("write", {}), ("write", {}), limit=1)
     assert [fields["why"] for fields in keeper.of("wait.began")] == ["claims"]
 
 
@@ -177,8 +172,7 @@ def test_progress_is_counted_when_the_batch_is_over() -> None:
         for _ in range(3):
             ctx.progress("secret")
 
-    keeper = Keeper()
-    run(Runtime(Registry([talk, sleep]), telemetry=keeper), ("talk", {}), ("sleep", {}))
+    keeper = told(("talk", {}), ("sleep", {}), tools=[talk, sleep])
     assert [(fields["call"], fields["sent"], fields["dropped"]) for fields in keeper.of("progress.counted")] == [
         (0, 3, 3)
     ]
@@ -191,8 +185,7 @@ def test_sub_batch_is_told_inside_its_call() -> None:
     async def many(ctx: ToolContext) -> int:
         return len((await ctx.run([ToolCall("x", "sleep", {}), ToolCall("y", "write", {})])).results)
 
-    keeper = Keeper()
-    run(Runtime(Registry([many, sleep, write]), telemetry=keeper), ("sleep", {}), ("many", {}))
+    keeper = told(("sleep", {}), ("many", {}), tools=[many, sleep, write])
     above = [fields["parent"] for fields in keeper.of("batch.opened")]
     assert above == [None, {"batch": keeper.of("batch.opened")[0]["batch"], "number": 1, "call": 1}]
     assert wrong_with(keeper.told) == []
