@@ -2,8 +2,8 @@
 
 Rules.  What JSON has stays as it is.  Tuples become lists, sets become sorted lists, mappings get text keys; a part of
 an answer (an image, a file) becomes its own JSON; everything else, and a float that JSON has no number for, becomes its
-text (its `repr`, unless told otherwise) with every memory address taken out.  Nothing raises: an observer must never
-break what it observes.
+text (its `repr`, unless told otherwise) with every memory address taken out.  Of an integer that is longer than Python
+writes the length is told.  Nothing raises: an observer must never break what it observes.
 
 Limits.  Information is lost (a tuple comes back as a list), so two values may look the same afterwards.
 """
@@ -19,6 +19,9 @@ from typing import Any
 
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
+
+# Python writes the digits of no longer number, for the time that it takes (`sys.set_int_max_str_digits`).
+_BITS_MOST = 14_000
 
 # Deeper containers are not looked into; neither is one that holds itself.
 _MAX_DEPTH = 200
@@ -41,8 +44,11 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
         text: how to write what JSON does not have; ``str`` where a person or a model reads it.
     """
     kind = type(value)
-    if value is None or kind is bool or kind is int or kind is str:
+    if value is None or kind is bool or kind is str:
         return value
+    if kind is int:
+        bits = value.bit_length()  # type: ignore[attr-defined]
+        return value if bits <= _BITS_MOST else f"<int of about {bits * 3 // 10:,} digits>"
     if kind is float:
         return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
     if isinstance(value, str):
@@ -53,15 +59,14 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
         return f"<{kind.__name__}, too deep>"
     above = (*_above, id(value))
-    if isinstance(value, list | tuple):
-        return [plain(item, text, above) for item in value]
+    try:
+        items: list[Any] = list(value.items() if isinstance(value, Mapping) else value)
+    except Exception:
+        return stable_text(value, text)
     if isinstance(value, Mapping):
-        try:
-            pairs = list(value.items())
-        except Exception:
-            return stable_text(value, text)
-        return {key if isinstance(key, str) else stable_text(key): plain(item, text, above) for key, item in pairs}
-    return sorted((plain(item, text, above) for item in value), key=compact)
+        return {key if isinstance(key, str) else stable_text(key): plain(item, text, above) for key, item in items}
+    found = [plain(item, text, above) for item in items]
+    return found if isinstance(value, list | tuple) else sorted(found, key=compact)
 
 
 #: How many levels a value has that `json_copy` copies.  Counted rather than left to Python's own limit: whatever the

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 import trio
@@ -121,6 +122,21 @@ def test_value_that_holds_itself_is_bounded() -> None:
     endless.append(endless)
     assert len(bounded(endless, 100)) <= 100
     assert isinstance(render_results([result_of(Runtime(Registry([answering(endless)])), "answers")], "calls"), list)
+
+
+class Closed(list[Any]):
+    """A list that is read from where it came, which has been closed."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise OSError("it is closed")
+
+
+def test_value_that_cannot_be_read_costs_no_other_call_its_answer() -> None:
+    """Its own code raises; it is told by its text, and the batch goes on."""
+    runtime = Runtime(Registry([answering(Closed([1]))]))
+    results = trio.run(runtime.run, [ToolCall("a", "answers", {}), ToolCall("b", "answers", {})]).results
+    assert [result.outcome.value for result in results] == ["ok", "ok"]
+    assert [message["content"] for message in cast(Any, render_results(results, "calls"))] == ["[1]", "[1]"]
 
 
 # Files

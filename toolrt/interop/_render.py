@@ -197,8 +197,12 @@ def _content(result: ToolResult) -> Any:
     """The content as JSON can send it."""
     if type(result.content) is str:
         return _utf8(result.content)
-    # A value that holds itself, or is nested without end, must not cost the other calls their answers.
-    if deeper_than(result.content, NESTING_MOST):
+    # A value that holds itself, is nested without end or cannot be read must not cost the other calls their answers.
+    try:
+        is_too_deep = deeper_than(result.content, NESTING_MOST)
+    except Exception:
+        is_too_deep = False
+    if is_too_deep:
         return f"({_TOO_DEEP}: a {type(result.content).__name__})"
     return _sendable(plain(result.content, str))
 

@@ -148,7 +148,7 @@ def is_longer(value: Any, most: int) -> bool:
     while left:
         one = left.pop()
         if isinstance(one, str):
-            size += len(one) + 2
+            size += str.__len__(one) + 2
         elif isinstance(one, Mapping | list | tuple | set | frozenset):
             try:
                 # Brackets, commas and colons.

@@ -160,9 +160,13 @@ def parts_of(content: Any) -> list[Part] | None:
     if type(content) is str:  # most answers are
         return None
     if isinstance(content, list | tuple):
-        if not any(isinstance(one, Part | bytes) and parts_of(one) for one in content):
+        try:
+            members = list(content)
+        except Exception:  # its own code cannot read it
             return None
-        return [part for one in content for part in parts_of(one) or [Text(one) if isinstance(one, str) else Json(one)]]
+        if not any(isinstance(one, Part | bytes) and parts_of(one) for one in members):
+            return None
+        return [part for one in members for part in parts_of(one) or [Text(one) if isinstance(one, str) else Json(one)]]
     if isinstance(content, Part):
         return [content]
     if isinstance(content, bytes) and picture_type(content) is not None:
