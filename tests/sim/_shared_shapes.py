@@ -254,4 +254,25 @@ SHAPES: dict[str, tuple[str, str, str]] = {
         "r()",
         "r.__closure__[0].__setattr__('cell_contents', 1)",
     ),
+    "context of an error": (
+        "o = ValueError(1)",
+        "o.__context__ is None",
+        "try:\n    try: 1 / 0\n    finally: raise o\nexcept ValueError: pass",
+    ),
+    "frame of a generator": ("def g(): yield 1\no = g()", "o.gi_frame is None", "list(o)"),
+    "frame of an async generator": (
+        "async def g(): yield 1\no = g()",
+        "o.ag_frame is None",
+        "try: o.asend(None).send(None)\nexcept StopIteration: pass\n"
+        "try: o.asend(None).send(None)\nexcept StopAsyncIteration: pass",
+    ),
+    "equal numbers": ("o = {}", "o.get(-1)", "o[-1.0] = 1"),
+    "equal big numbers": ("o = {}", "o.get(2**61)", "o[2.0**61] = 1"),
+    "two names of a slot": ("class A:\n    __slots__ = ('x',)\nA.y = A.x\no = A(); o.x = 0", "o.x", "o.y = 1"),
+    "name of a task": ("o = trio.lowlevel.current_task(); o.name = 'a'", "o.name", "o.name = 'b'"),
+    "file by its path": (
+        "import pathlib, tempfile\no = pathlib.Path(tempfile.mkdtemp()) / 'shared'; o.write_text('')",
+        "o.read_text()",
+        "o.write_text('a')",
+    ),
 }

@@ -13,6 +13,7 @@ import inspect
 import types
 import typing
 from contextlib import AsyncExitStack, ExitStack
+from pathlib import PurePath
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -110,7 +111,7 @@ def method(thing: Any, name: str) -> Any:
         found = functools.partial(container_method, thing, name)
         return functools.partial(_in_turn, found) if lent.thread else found
     if kind == ATOM:
-        return functools.partial(reads_deeply, getattr(thing, name))
+        return functools.partial(reads_deeply if _looks_only(cls, name) else foreign, getattr(thing, name))
     if kind == TUPLE:
         use(thing, "eq")
         return getattr(thing, name)
@@ -123,7 +124,18 @@ def method(thing: Any, name: str) -> Any:
     return call(getattr(thing, name))
 
 
+def _looks_only(cls: type, name: str) -> bool:
+    """Say whether a method of what cannot change touches nothing else: one of `pathlib.Path` works on files."""
+    found = _touch.in_class(cls, name)
+    if not isinstance(found, FunctionType) or code_reports(found.__code__):
+        return True
+    return found is _touch.in_class(PurePath, name) or found.__module__ in _OF_ATOMS
+
+
 # ---------------------------------------------------------------------- kinds of calls
+
+#: Modules whose classes cannot change, with methods in Python that touch nothing.
+_OF_ATOMS = ("datetime", "decimal", "enum", "fractions", "numbers", "uuid")
 
 #: Modules whose functions look at what they are given; those of Trio and toolrt hand it on.
 _LOOK_INSIDE = ("attr", "attrs", "contextlib", "functools", "typing")

@@ -10,6 +10,7 @@ set.
 
 from __future__ import annotations
 
+import operator
 import sys
 import types
 import weakref
@@ -17,7 +18,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from numbers import Number
-from types import FunctionType, GeneratorType, MethodType, ModuleType
+from types import AsyncGeneratorType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from toolrt import probe
@@ -53,6 +54,8 @@ _METHODS = (
     types.BuiltinFunctionType,
 )
 
+#: The attributes of an exception that change where it is raised, which no code reports.
+_OF_RAISING = ("__cause__", "__context__", "__suppress_context__", "__traceback__")
 
 #: The containers whose keys are resources of their own.
 KEYED: frozenset[type] = frozenset((dict, defaultdict, Counter, OrderedDict))
@@ -237,7 +240,7 @@ def items_of(thing: Any) -> list[Any]:
 @only_looks
 def load(thing: Any, attribute: str) -> Any:
     """Report a load of an attribute."""
-    if now.names is not None and kind_of(type(thing)) >= NEUTRAL:
+    if now.names is not None and kind_of(type(thing)) >= LAZY:
         if lent.thread and (kind_of(type(thing)) != NEUTRAL or isinstance(thing, type)):
             now.turn()
         read_attribute(thing, attribute)
@@ -271,8 +274,10 @@ def read_attribute(thing: Any, attribute: str) -> None:
             _inherited(thing, attribute)
         elif _is_added(thing, attribute):
             report((*name_of(thing), attribute), False)
+        elif cls is AsyncGeneratorType:
+            report(ANYTHING, True)
         return
-    if kind == OPAQUE:
+    if kind in (OPAQUE, LAZY):
         found = in_class(cls, attribute)
         if not isinstance(found, _METHODS):
             report(ANYTHING, True)
@@ -290,7 +295,12 @@ def read_attribute(thing: Any, attribute: str) -> None:
         report(ANYTHING, True)
         return
     if attribute.startswith("__") and attribute.endswith("__"):
+        if attribute in _OF_RAISING:
+            report(ANYTHING, True)
         return
+    if of is MEMBER:
+        # One slot may have several names in the class.
+        attribute = found.__name__
     if of is cached_property:
         if attribute not in _own(thing):
             report((*name_of(thing), attribute), True)
@@ -329,7 +339,8 @@ def write_attribute(thing: Any, attribute: str) -> None:
             report((f"{thing.__module__}.{thing.__qualname__}", attribute), True)
         elif _is_ours(cls) and in_class(cls, attribute) is MISSING:
             report((*name_of(thing), attribute), True)
-        elif not _is_ours(cls):
+        elif not _is_ours(cls) or type(in_class(cls, attribute)) is MEMBER:
+            # Such as the name of a task: Trio reports neither its loads nor its stores.
             report(ANYTHING, True)
         return
     if kind != INSTANCE:
@@ -352,6 +363,8 @@ def write_attribute(thing: Any, attribute: str) -> None:
     elif of not in (MEMBER, _GETSET, cached_property) and hasattr(of, "__set__"):
         _runs(of.__set__)
         return
+    if of is MEMBER:
+        attribute = found.__name__
     report((*name_of(thing), attribute), True)
 
 
@@ -501,12 +514,13 @@ def plain_key(key: Any) -> Any:
     """Give a name for a key: equal keys have one."""
     if isinstance(key, str):
         return str.__str__(key)
-    if key is None or type(key) is int:
+    if key is None or (type(key) is int and abs(key) < sys.hash_info.modulus):
         return key
     if isinstance(key, tuple):
         return tuple(map(plain_key, key))
     if isinstance(key, Number):
-        return hash(key)
+        # Equal numbers have one hash.  Of a small int it is the int itself, except of -1.
+        return -1 if operator.eq(key, -1) else hash(key)
     if isinstance(key, bytes):
         return repr(key)
     return "..."
