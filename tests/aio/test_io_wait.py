@@ -75,3 +75,26 @@ def test_trio_waits_in_a_thread_only_where_the_loop_watches_no_descriptors(kind:
     with asyncio.Runner(loop_factory=kind) as runner:
         assert runner.run(main()) == [one.name for one in tools] * 2
     assert (waits > 0) is (kind is _LoopWithoutReaders)
+
+
+class _LoopOfPlainHandles(asyncio.SelectorEventLoop):
+    """Gives what uvloop gives for an instant that has passed, here for every instant: a handle that tells none."""
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        timer = super().call_at(when, callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self)
+        handle.cancel = timer.cancel  # type: ignore[method-assign]
+        return handle
+
+
+def test_deadline_that_has_passed_when_trio_names_it_is_kept() -> None:
+    """uvloop makes no timer of it; the next deadline is compared with it all the same."""
+    told: list[Any] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+        await asyncio.gather(*(aio.call(trio.sleep, seconds / 1000) for seconds in (3, 2, 1)))
+
+    with asyncio.Runner(loop_factory=_LoopOfPlainHandles) as runner:
+        runner.run(main())
+    assert told == []

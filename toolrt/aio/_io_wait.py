@@ -53,8 +53,9 @@ class LoopWait:
         self._timeout = 0.0
         #: When the tick that is held back is due, by the loop's clock.
         self._due = 0.0
-        #: Rings at `_due` or before it; None: there is none.
+        #: Rings at `_due` or before it, by the loop's clock at `_rings_at`; None: there is none.
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
         #: Whether a tick is held back.
         self.is_holding = False
         manager = self._runner.io_manager
@@ -142,10 +143,15 @@ class LoopWait:
         loop = self._loop()
         if loop is not None:
             self._due = loop.time() + self._timeout
-            if self._timer is None or self._timer.when() > self._due:
+            if self._timer is None or self._rings_at > self._due:
                 if self._timer is not None:
                     self._timer.cancel()
-                self._timer = loop.call_at(self._due, self._rang)
+                self._ring_when_due(loop)
+
+    def _ring_when_due(self, loop: asyncio.AbstractEventLoop) -> None:
+        # What uvloop gives for an instant that has passed does not tell it.
+        self._rings_at = self._due
+        self._timer = loop.call_at(self._due, self._rang)
 
     def _rang(self) -> None:
         self._timer = None
@@ -153,7 +159,7 @@ class LoopWait:
         if not self.is_holding or loop is None:
             return
         if loop.time() < self._due:  # the deadline for which it was set is no more
-            self._timer = loop.call_at(self._due, self._rang)
+            self._ring_when_due(loop)
             return
         self._let_go()
         self._tick()
