@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
 
 from tests.testing._promises import promises_of
-from toolrt import READ, WRITE, Claim, sim, tool
+from toolrt import READ, WRITE, Claim, Tool, ToolContext, sim, tool
 from toolrt.testing import check_tool
 
 
@@ -108,6 +110,72 @@ def test_memory_that_claims_do_not_cover_breaks_a_promise(made: Any, inputs: Any
     broken = check_tool(made, inputs)
     assert set(promises_of(broken)) == {promise}, broken
     assert word in str(broken[0])
+
+
+class Slotted:
+    """An object in whose only slot another one is."""
+
+    __slots__ = ("box",)
+
+    def __init__(self) -> None:
+        self.box = Box()
+
+    def __getitem__(self, name: str) -> int:
+        return self.box.n
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.box.n = value
+
+
+class Counter:
+    """A tool that is an object, and keeps itself."""
+
+    def __init__(self) -> None:
+        self.n, self.me = 0, self
+
+    async def __call__(self, ctx: ToolContext) -> str:
+        before = self.n
+        await trio.lowlevel.checkpoint()
+        self.n = before + 1
+        return "counted"
+
+    async def count(self, ctx: ToolContext) -> str:
+        return await self(ctx)
+
+
+def by_a_helper() -> Tool:
+    found = SimpleNamespace(n=0)
+
+    async def add() -> None:
+        before = found.n
+        await trio.lowlevel.checkpoint()
+        found.n = before + 1
+
+    @tool(**UNRELATED)
+    async def count(ctx: Any) -> str:
+        await add()
+        return "counted"
+
+    return count
+
+
+UNRELATED: dict[str, Any] = {"claims": [Claim("unrelated", READ)]}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        counts(Box, **UNRELATED),
+        counts(Slotted, **UNRELATED),
+        by_a_helper,
+        lambda: Tool.from_callable(Counter(), name="count", **UNRELATED),
+        lambda: Tool.from_callable(functools.partial(Counter().count), name="count", **UNRELATED),
+    ],
+    ids=["an object", "an object in another", "a helper's closure", "the tool itself", "the object of a method"],
+)
+def test_what_two_calls_leave_in_objects_and_helpers_is_compared(made: Any) -> None:
+    """No access is seen, and each call answers the same: what is left tells that one was lost."""
+    assert promises_of(check_tool(made, [{}])) == ["claims"]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ Rules.
     3. A tool may fail as it likes: an error is an answer, and is compared like one.
 
 Limits.  Only what goes through the workspace's disk, `toolrt.sim.Cell`, `toolrt.sim.watch` and the probe is seen, and
-what a tool that is made anew for each run keeps in its closure or its object.  A tool that reads the real clock, the
-network or a global is caught only where its answers differ.  Which claim means which cell is known by the calls that
-conflict; for claims that look at a cell, by its name.
+what a tool that is made anew for each run keeps in closures, those of its helpers, too, and in objects of its package.
+A tool that reads the real clock, the network or a global is caught only where its answers differ.  Which claim means
+which cell is known by the calls that conflict; for claims that look at a cell, by its name.
 """
 
 # The codes in "noqa" are those of flake8-async, which ruff does not know.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import attrs
@@ -16,6 +19,7 @@ from toolrt.errors import DefinitionRefused, NotSimulated, SimulationStopped
 from toolrt.invariants._one_by_one import OneByOneContext
 from toolrt.invariants.serial import SerialRun
 from toolrt.model import NO_SERVICES, Arguments, Claim, Registry, State, Tool, ToolOutput
+from toolrt.sim.judging._model import attributes_of
 from toolrt.testing._stepping import Steps, stepped
 from toolrt.testing._stores import StoreContent
 from toolrt.trace import Step, plain
@@ -170,29 +174,64 @@ def named(resource: tuple[Any, ...]) -> str:
 
 
 def kept_by(tool: Tool) -> dict[str, Any]:
-    """What the tool's function has in its closure, its bound arguments and its object, as JSON: all that is plain data.
+    """What the tool's function, and the functions that it has, keep in closures, bound arguments and objects, as JSON.
 
+    That is plain data, and the attributes of objects whose classes are the author's, from the package of the function.
     A module's globals are not looked at: they belong to every run.
     """
     found: dict[str, Any] = {}
-    function: Any = tool.function
-    while isinstance(function, functools.partial):
-        found |= {f"argument {at}": value for at, value in enumerate(function.args)}
-        found |= function.keywords
-        function = function.func
-    found |= getattr(getattr(function, "__self__", None), "__dict__", {})
-    names, cells = getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", ())
-    for name, cell in zip(names, cells or (), strict=False):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue  # not bound yet
     with probe.observed_by(None):  # to look is no access of the tool's
+        _keep(tool.function, found, set())
         return {name: plain(value) for name, value in found.items() if isinstance(value, _DATA)}
 
 
+def _keep(function: Any, found: dict[str, Any], seen: set[int]) -> None:
+    """Add to `found` what `function` keeps, by name, and what the functions do that it keeps."""
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    kept: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        kept |= {f"argument {at}": value for at, value in enumerate(function.args)}
+        kept |= function.keywords
+        function = function.func
+    owner = getattr(function, "__self__", None if inspect.isroutine(function) else function)
+    if not isinstance(owner, ModuleType | type):
+        kept |= attributes_of(owner) or {}
+    names, cells = getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", ())
+    for name, cell in zip(names, cells or (), strict=False):
+        with contextlib.suppress(ValueError):  # not bound yet
+            kept[name] = cell.cell_contents
+    for name, value in kept.items():
+        if inspect.isroutine(value) or isinstance(value, functools.partial):
+            _keep(value, found, seen)
+        else:
+            at = name if name not in found else f"{name} of {getattr(function, '__qualname__', 'it')}"
+            found[at] = _shown(value, _package(function))
+
+
 #: What a function keeps that has a value to compare.
-_DATA = (dict, list, set, deque, bytearray, int, float, str, sim.Cell)
+_DATA = (dict, list, set, deque, bytearray, array, int, float, str, sim.Cell)
+
+
+def _package(thing: Any) -> str:
+    return str(getattr(thing, "__module__", None)).partition(".")[0]
+
+
+def _shown(value: Any, package: str, above: tuple[int, ...] = ()) -> Any:
+    """Give the value with the attributes of each object of the package in its place."""
+    if id(value) in above:
+        return "again"
+    above = (*above, id(value))
+    if isinstance(value, dict):
+        return {key: _shown(item, package, above) for key, item in value.items()}
+    if isinstance(value, list | tuple | deque):
+        return [_shown(item, package, above) for item in value]
+    kind = type(value)
+    if kind is SimpleNamespace or (_package(kind) == package != "toolrt" and not isinstance(value, type)):
+        found = attributes_of(value)
+        return value if found is None else {kind.__name__: _shown(found, package, above)}
+    return value
 
 
 def refuse_unsimulated(error: BaseException | None) -> None:

@@ -242,6 +242,12 @@ def _key(value: Any, seen: dict[int, int]) -> Hashable:
 
 def _attributes(value: Any, seen: dict[int, int]) -> Hashable:
     """Give the key of an object's attributes; None: it has no place for any that can be seen."""
+    found = attributes_of(value)
+    return None if found is None else tuple([(name, _key(found[name], seen)) for name in sorted(found)])
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """Give an object's attributes, those in slots, too, by name; None: it has no place for any that can be seen."""
     found = dict(getattr(value, "__dict__", {}))
     has_slots = False
     for base in type(value).__mro__:
@@ -256,4 +262,4 @@ def _attributes(value: Any, seen: dict[int, int]) -> Hashable:
                 found[full] = getattr(value, full)
     if not has_slots and not hasattr(value, "__dict__"):
         return None
-    return tuple([(name, _key(found[name], seen)) for name in sorted(found)])
+    return found
