@@ -1,11 +1,27 @@
-"""What a call of a file tool claims, and how it is refused."""
+"""What a call of a file tool claims and reports, and how it is refused."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from toolrt.model import State
 from toolrt.workspace import FileProblem
+
+
+class Told:
+    """Keeps the events and the accesses that are reported."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.accesses: list[tuple[tuple[Any, ...], bool]] = []
+
+    def event(self, kind: str, fields: Any) -> None:
+        self.events.append((kind, dict(fields)))
+
+    def access(self, resource: Any, write: bool) -> None:
+        self.accesses.append((tuple(resource), write))
 
 
 async def refusal(call, tree, name, **input):

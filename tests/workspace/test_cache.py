@@ -14,9 +14,10 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.workspace._later import LaterDisk
 from toolrt.errors import DefinitionRefused
 from toolrt.model import EVERYTHING, READ, State
-from toolrt.workspace import FileProblem, HardLink, Limits, MemoryDisk, RealDisk, Snapshot, Symlink, Wanted, Workspace
+from toolrt.workspace import FileProblem, HardLink, Limits, MemoryDisk, Snapshot, Symlink, Wanted, Workspace
 
 NO_CACHE = Limits(stored=0, cached=0)
 
@@ -198,13 +199,6 @@ async def test_somebody_elses_change_is_seen_through_the_caches(clock):
 
 async def test_caches_on_the_real_disk(tmp_path):
     """A file that is old enough is read once; one that was just written is read again."""
-
-    class LaterDisk(RealDisk):
-        """A disk whose clock says that what was written just now was written an hour ago."""
-
-        def now_ns(self) -> int:
-            return super().now_ns() + 3600 * 10**9
-
     (tmp_path / "a").write_text("one")
     os.utime(tmp_path / "a", (1_000_000_000, 1_000_000_000))
     (tmp_path / "b").write_text("one")

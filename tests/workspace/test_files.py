@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests.workspace._called import Told
 from tests.workspace._hand import Interrupted, entry
 from toolrt import probe
 from toolrt.model import EVERYTHING, WRITE, State
@@ -294,25 +295,11 @@ async def test_remove_takes_full_directories_only_when_told(tree):
 # What is reported
 
 
-class Events:
-    """A sink that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, dict[str, Any]]] = []
-        self.accesses: list[tuple[tuple[Any, ...], bool]] = []
-
-    def event(self, kind: str, fields: Any) -> None:
-        self.seen.append((kind, dict(fields)))
-
-    def access(self, resource: Any, write: bool) -> None:
-        self.accesses.append((tuple(resource), write))
-
-
 async def test_every_mutation_begins_and_ends(tree):
     """Also of groups, directories and moves; a mutation that failed says so, with what is there."""
     tree.put("a", "one")
     tree.put("b", "one")
-    workspace, events = tree.workspace, Events()
+    workspace, events = tree.workspace, Told()
     with probe.observed_by(events):
         await revise_all(workspace, a=b"two", b=None)
         await workspace.files.move(context(workspace), entry(workspace, "a"), entry(workspace, "c"))
@@ -322,7 +309,7 @@ async def test_every_mutation_begins_and_ends(tree):
             await revise(workspace, "c", b"mine")
     told = [
         (kind.removeprefix("file.mutation_"), fields["file"], fields.get("version"), fields.get("ok"))
-        for kind, fields in events.seen
+        for kind, fields in events.events
         if kind.startswith("file.mutation")
     ]
     assert told == [
@@ -346,7 +333,7 @@ async def test_different_files_touch_nothing_in_common():
     workspace = Workspace(MemoryDisk({"a": "one", "b": "one"}))
     touched = []
     for path in "ab":
-        events = Events()
+        events = Told()
         with probe.observed_by(events):
             await read(workspace, path)
             await revise(workspace, path, b"two", call_index=ord(path))
@@ -360,7 +347,7 @@ async def test_different_files_touch_nothing_in_common():
 async def test_readers_of_one_file_touch_nothing_that_one_writes():
     """So a simulation need not try both orders of two reads."""
     workspace = Workspace(MemoryDisk({"a": "one"}))
-    events = Events()
+    events = Told()
     with probe.observed_by(events):
         await read(workspace, "a")
     assert not [resource for resource, write in events.accesses if write]

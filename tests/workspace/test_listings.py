@@ -16,6 +16,7 @@ import trio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.workspace._later import LaterDisk
 from toolrt import Registry, Runtime, ToolCall, Workspace
 from toolrt.workspace import RealDisk
 from toolrt.workspace.disk import _real
@@ -32,13 +33,6 @@ CALLS = [
     ("search", {"pattern": "x", "literal": True}),
     ("search", {"pattern": "[a-z]\\d", "path": "."}),
 ]
-
-
-class LaterDisk(RealDisk):
-    """A disk whose clock is an hour ahead, so that every directory is remembered."""
-
-    def now_ns(self) -> int:
-        return super().now_ns() + 3600 * 10**9
 
 
 class ChangingTree:

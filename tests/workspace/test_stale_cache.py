@@ -11,19 +11,12 @@ import pytest
 import trio
 import trio.testing
 
+from tests.workspace._later import LaterDisk
 from toolrt import Registry, Runtime, ToolCall, run_sync
 from toolrt.workspace import Limits, MemoryDisk, RealDisk, Stat, Workspace
 
 #: Long ago: 2001.
 PAST = 1_000_000_000 * 10**9
-
-
-class LaterDisk(RealDisk):
-    """A disk whose clock says that every file has been as it is for long."""
-
-    def now_ns(self) -> int:
-        """An hour later than it is."""
-        return super().now_ns() + 3600 * 10**9
 
 
 def save(path: Path, text: str) -> None:

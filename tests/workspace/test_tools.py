@@ -10,32 +10,19 @@ import os
 import pytest
 import trio
 
-from tests.workspace._called import refusal
+from tests.workspace._called import Told, refusal
 from toolrt import probe
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Image, Registry, State
 from toolrt.order import ClaimTable
 from toolrt.workspace import SIZE_LIMIT, Directory, FileProblem, HardLink, Special, Symlink
 
 
-class Recorder:
-    """Keeps the file events of a test."""
-
-    def __init__(self):
-        self.events = []
-
-    def event(self, kind, fields):
-        self.events.append((kind, dict(fields)))
-
-    def access(self, resource, write):
-        pass
-
-
 @pytest.fixture
 def events():
     """The events of the test, while it runs."""
-    recorder = Recorder()
-    with probe.observed_by(recorder):
-        yield recorder.events
+    told = Told()
+    with probe.observed_by(told):
+        yield told.events
 
 
 def version(content):

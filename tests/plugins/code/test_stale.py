@@ -8,18 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.code._code_index import ask
+from tests.workspace._later import LaterDisk
 from toolrt.plugins.code import CodeIndex
 from toolrt.workspace import RealDisk, Workspace
 
 pytest.importorskip("tree_sitter", reason="the code extra is not installed")
-
-
-class LaterDisk(RealDisk):
-    """A disk whose clock says that every file has been as it is for long."""
-
-    def now_ns(self) -> int:
-        """An hour later than it is."""
-        return super().now_ns() + 3600 * 10**9
 
 
 @pytest.mark.parametrize("kind", [RealDisk, LaterDisk], ids=["young", "settled"])
