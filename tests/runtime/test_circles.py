@@ -10,7 +10,7 @@ import trio
 
 import toolrt
 from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
-from toolrt import Claim, Registry, Runtime, ToolContext, Workspace, sim
+from toolrt import Claim, Limits, Registry, Runtime, ToolContext, Workspace, sim
 from toolrt.workspace import MemoryDisk
 
 F = claims(("f", WRITE))
@@ -63,6 +63,45 @@ def test_circle_of_runtimes_is_refused(size: int) -> None:
     execution = sim.run(lambda: _all_at_once(_ring(size)))
     assert execution.error is None
     _assert_one_is_refused(execution.value)
+
+
+@pytest.mark.parametrize("way", ["a batch on another runtime", "a sub-batch of an owner"])
+@pytest.mark.parametrize("limits", [{"limit": 1}, {"tools": {("go", "leaf"): 1}}])
+def test_circle_of_a_ticket_and_a_shared_limit_is_refused(way: str, limits: dict[str, Any]) -> None:
+    """A tool has the limit and waits for a ticket of a call that waits for the limit: its own call is refused."""
+
+    async def main() -> list[Any]:
+        shared = Limits(**limits)
+        inner = Runtime(Registry([Diary().tool("leaf", claims=F)]), limits=shared)
+
+        async def body(ctx: ToolContext) -> list[Any]:
+            await trio.sleep(2)
+            calls = [call("leaf")]
+            (result,) = (await (inner.run(calls) if "another" in way else ctx.run(calls))).results
+            return [result.outcome.value, result.error]
+
+        alone = {"safe": True} if "another" in way else {}
+        outer = Runtime(Registry([toolrt.tool(name="go", **alone)(body), *inner.registry]), limits=shared)
+        other = inner if "another" in way else outer
+        found: list[Any] = [None] * 2
+
+        async def one(place: int, of: Runtime, what: str) -> None:
+            await trio.sleep(place)
+            found[place] = (await of.run([call(what)], owner=place)).results[0]
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one, 0, outer, "go")
+            nursery.start_soon(one, 1, other, "leaf")
+        assert not any(shared.statistics().values())
+        return found
+
+    execution = sim.run(main)
+    assert execution.error is None
+    went, leaf = execution.value
+    assert outcomes([went, leaf]) == ["ok", "ok"]
+    outcome, error = went.content
+    assert outcome == "invalid"
+    assert "it would never start: it waits for call 0 (leaf)" in error
 
 
 @pytest.mark.seldom

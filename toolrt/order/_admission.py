@@ -264,7 +264,8 @@ class Admission:
 
     def _circle(self, call: CallRecord) -> str | None:
         """Why the call, which has its tickets, would never start; None if it may, as in a batch that no tool opened."""
-        if call.parent is None or self._host.lent is not None or all(ticket.ready for ticket in call.tickets):
+        inside = self._host.lent is not None and not self._outside
+        if call.parent is None or inside or all(ticket.ready for ticket in call.tickets):
             return None
         return circle_through(call)
 
@@ -366,7 +367,7 @@ class Admission:
         if call.stops or lane.control is not None or approves:
             self._take_the_rest(lane, call)
         if call.outside and not call.missing:
-            self.go_outside(call)
+            self._take_outside(call)
         return True
 
     def answered(self, lane: LaneRecord, call: CallRecord) -> None:
@@ -404,8 +405,14 @@ class Admission:
             else:
                 self._take(call, table, mine, is_open)
 
-    def go_outside(self, call: CallRecord) -> None:
-        """Take the call's tickets outside, now that nothing inside stands in its way: see rule 6."""
+    def go_outside(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Nothing inside stands in the way of the call of `lane` any more: take its tickets outside, see rule 6."""
+        self._take_outside(call)
+        refusal = self._circle(call)
+        if refusal is not None:
+            self._refuse(lane, call, refusal)
+
+    def _take_outside(self, call: CallRecord) -> None:
         outside, call.outside = call.outside, ()
         for table, mine in outside:
             self._take(call, table, mine, is_open=call.state is _ASKING)
@@ -472,7 +479,7 @@ class Admission:
         lane.stands_at = call
         self._take_inside(call, self._in_all_tables(call, looked_at), is_open=True)
         if call.outside and not call.missing:
-            self.go_outside(call)
+            self._take_outside(call)
 
     def know(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], looked_at: tuple[Claim, ...]) -> None:
         """Let the open tickets hold the call's claims, which are known now, and let others enter behind it."""

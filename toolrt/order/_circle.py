@@ -2,14 +2,16 @@
 
 Rules.
     1. Within one table a ticket waits for earlier tickets only, so no circle can form.  A tool that runs a batch on
-       another runtime waits for that batch while it holds tickets: then one can, over two tables or more.
+       another runtime waits for that batch while it holds tickets: then one can, over two tables or more.  So it can
+       where the tool holds a share of limits (`toolrt.Limits`), and a call with a ticket waits for one.
     2. Only a call of a batch that a tool opened can close it: nothing waits for any other new call.  It is held against
-       the graph when it has taken its tickets, and refused where it would wait for the call inside which it runs.
+       the graph when it has taken its tickets, and refused where it would wait for the call inside which it runs.  A
+       sub-batch closes one only where its calls take tickets outside.
 
 Theory.  A running call waits for the calls of the batches that its tool has open; a queued one for the calls before
 it, all of them, for some of those before it where they have the places of a resource, and for one of those that hold
-the slots of its batch.  What may end is the least set that is closed
-under that; a call outside of it is in a deadlock (Holt, "Some deadlock properties of computer systems", 1972).
+the slots of its batch or a limit that it shares.  What may end is the least set that is closed under that; a call
+outside of it is in a deadlock (Holt, "Some deadlock properties of computer systems", 1972).
 
 Limits.  It is known what a tool waits for where it opened the batch in its own task, in a task that it started or
 through `trio.from_thread`.  A tool that waits otherwise (an event, another thread's Trio run) is not seen.
@@ -86,7 +88,7 @@ def _waits_for_all(call: CallRecord) -> Iterator[CallRecord]:
 
 
 def _waits_for_some(call: CallRecord) -> Iterator[tuple[list[CallRecord], float]]:
-    """The calls before this one in a capacity: it starts when only so many are left; and so for the slots."""
+    """The calls before this one in a capacity: it starts when only so many are left; and so for slots and limits."""
     if call.status is not Status.QUEUED or call.state.holds is not Holds.TICKETS:
         return
     for ticket in call.tickets:
@@ -94,3 +96,5 @@ def _waits_for_some(call: CallRecord) -> Iterator[tuple[list[CallRecord], float]
     holding = [one for one in call.siblings if one.state.holds is Holds.SLOT]
     if len(holding) >= call.siblings.limit:
         yield holding, call.siblings.limit - 1
+    if call.siblings.limits is not None:
+        yield from call.siblings.limits.waits_for(call.name)

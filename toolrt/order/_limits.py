@@ -6,11 +6,12 @@ Rules.
     2. Within a batch the ready call of the lowest call_index goes first, among those whose limits have room.  Batches
        that wait take turns: one call each.
     3. Calls of sub-batches, and of other batches that a tool opens, run in the share of the call that opened them.
-       They are counted nowhere and never wait for a limit, so no deadlock can form.
+       They are counted nowhere and never wait for a limit.
     4. Uses are counted as calls are submitted, in call order, whatever becomes of them: timing decides nothing.
 
-Theory.  The share is taken at the last moment, and no call that runs waits for a share: the wait-for graph has no edge
-from one that holds a share to another.
+Theory.  The share is taken at the last moment, and no call that runs waits for a share.  It may wait for a call that
+does: a tool opens a batch whose call waits for a ticket of one that waits for the tool's share.  The call that closes
+such a circle is refused (`toolrt.order._circle`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ class Dispatcher(Protocol):
 
     def dispatch(self, lane: Any, most: float = ...) -> None:
         """Let ready calls of `lane` start, `most` of them at most."""
+
+
+class Named(Protocol):
+    """What limits ask of a call."""
+
+    @property
+    def name(self) -> str:
+        """The name of its tool."""
 
 
 class _Tenure(ClaimTable):
@@ -94,7 +103,7 @@ class CallLimits:
             self._most[_ALL] = self.limit
         self._limits_of = _by_name(self.tools)
         self._uses_of = _by_name(self.uses)
-        self._running: dict[_Tools, int] = dict.fromkeys(self._most, 0)
+        self._running: dict[_Tools, dict[Named, None]] = {tools: {} for tools in self._most}
         self._used: dict[Hashable, dict[_Tools, int]] = {}
         #: The machines with ready calls for which a limit has no room, and the lane of each, in the order of turns.
         self._waiting: dict[Dispatcher, Any] = {}
@@ -104,7 +113,7 @@ class CallLimits:
 
         Checkpoint: never.
         """
-        return {", ".join(tools): count for tools, count in self._running.items()}
+        return {", ".join(tools): len(calls) for tools, calls in self._running.items()}
 
     def forget(self, owner: Hashable) -> None:
         """Forget the uses of a conversation that is over, the one of this `owner`.
@@ -127,20 +136,25 @@ class CallLimits:
 
     def has_room(self, name: str) -> bool:
         """Whether a call of the tool `name` could run beside those that run."""
-        return all(self._running[tools] < self._most[tools] for tools in self._of(name))
+        return all(len(self._running[tools]) < self._most[tools] for tools in self._of(name))
 
-    def take(self, name: str) -> bool:
-        """Let a call of the tool `name` take its share; False, and nothing was changed, where there is no room."""
-        if not self.has_room(name):
+    def waits_for(self, name: str) -> Iterable[tuple[list[Any], int]]:
+        """Of each limit that has no room for a call of the tool `name`: the calls that run, and how many may go on."""
+        full = [tools for tools in self._of(name) if len(self._running[tools]) >= self._most[tools]]
+        return [(list(self._running[tools]), self._most[tools] - 1) for tools in full]
+
+    def take(self, call: Named) -> bool:
+        """Let the `call` take its share; False, and nothing was changed, where there is no room."""
+        if not self.has_room(call.name):
             return False
-        for tools in self._of(name):
-            self._running[tools] += 1
+        for tools in self._of(call.name):
+            self._running[tools][call] = None
         return True
 
-    def give(self, name: str) -> None:
-        """A call of the tool `name` gives its share back."""
-        for tools in self._of(name):
-            self._running[tools] -= 1
+    def give(self, call: Named) -> None:
+        """The `call` gives its share back."""
+        for tools in self._of(call.name):
+            del self._running[tools][call]
 
     def bounded_by(self, name: str) -> Iterable[str]:
         """The limits that calls of the tool `name` share, in words."""
@@ -162,9 +176,9 @@ class CallLimits:
             for machine, lane in list(self._waiting.items()):
                 if machine not in self._waiting:
                     continue
-                before = sum(self._running.values())
+                before = self._count()
                 machine.dispatch(lane, 1)
-                if sum(self._running.values()) > before:
+                if self._count() > before:
                     goes_on = True
                     if machine in self._waiting:
                         self._waiting[machine] = self._waiting.pop(machine)
@@ -188,8 +202,11 @@ class CallLimits:
         mine = self._limits_of.get(name, ())
         return mine if self.limit is None else (_ALL, *mine)
 
+    def _count(self) -> int:
+        return sum(map(len, self._running.values()))
+
     def _forget_running(self) -> None:
-        self._running = dict.fromkeys(self._most, 0)
+        self._running = {tools: {} for tools in self._most}
         self._waiting.clear()
 
 

@@ -275,10 +275,10 @@ class Machine(Stateful):
         """A ticket of the call is first in line."""
         lane = self.lanes[self.current]
         call.missing -= 1
-        if call.outside and not call.missing:
-            self.admission.go_outside(call)
         if observer.measures:
             observer.tell(TicketGranted(call.batch_id, call.call_index), self.telemetry)
+        if call.outside and not call.missing:
+            self.admission.go_outside(lane, call)
         if call.state is not _ASKING:
             self.ready_if_granted(lane, call)
             self.dispatch(lane)
@@ -391,7 +391,7 @@ class Machine(Stateful):
     def _start(self, lane: LaneRecord, call: CallRecord) -> None:
         """The ready call of `lane` takes a slot, and its share of what others wait for, too; it is to be spawned."""
         if self.limits is not None:
-            self.limits.take(call.name)
+            self.limits.take(call)
             if probe.implied is not None:
                 _footprints.shares(self.limits.bounded_by(call.name))
         if call.rates:
@@ -624,7 +624,7 @@ class Machine(Stateful):
         if self.limits is not None:
             if probe.implied is not None:
                 _footprints.shares(self.limits.bounded_by(call.name))
-            self.limits.give(call.name)
+            self.limits.give(call)
             self.limits.hand_out()  # batches that wait for these limits take turns, then goes this one
 
     def _hand_out(self, lane: LaneRecord) -> None:

@@ -66,6 +66,8 @@ class Siblings(list["CallRecord"]):
 
     #: How many of them run at once.
     limit: float = math.inf
+    #: The limits that they share with those of other batches; None: they share none.
+    limits: Any = None
     #: Whose batch it is; None: it has no owner.
     owner: Hashable | None = None
     #: Makes the batch durable; None: nothing does.  It belongs to the shell.

@@ -719,6 +719,7 @@ class BatchRun:
             self.opener = RUNNING_CALL.get()
             # A batch that a tool opens is not ordered by owner: its lanes might wait for the very call that opened it.
             self.machine.admission.owned = self.records.owner is not None and self.opener is None
+            self.records.limits = None if self.opener is not None else self.machine.limits
             if self.opener is not None:
                 refuse_inside(self.opener, self.batch_id, self.settings.tables)
                 self.machine.limits = None  # its calls run in the share of the one that opened it
@@ -776,7 +777,7 @@ class BatchRun:
             if result.progress_dropped != call.progress_dropped:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
             if limits is not None and call.state.holds is Holds.SLOT:
-                limits.give(call.name)
+                limits.give(call)
             call.state = _CLOSE[call.state]
             results.append(result)
         if tickets:

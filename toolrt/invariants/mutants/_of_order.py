@@ -237,7 +237,7 @@ def _any_capacity(disagrees: Function, self: ClaimTable, *rest: Any) -> None:
 )
 def _one_more(has_room: Function, self: Limits, name: str) -> bool:
     """A limit that batches share lets one call more run than it says."""
-    return all(self._running[tools] <= self._most[tools] for tools in self._of(name))
+    return all(len(self._running[tools]) <= self._most[tools] for tools in self._of(name))
 
 
 @_declared.instead("a shared limit holds up the rest", "no_needless_wait", Machine, "_opens_at").on(
