@@ -66,38 +66,6 @@ async def test_approval_is_not_asked_for_invalid_calls() -> None:
     assert asked == ["touch"]
 
 
-async def test_approval_of_a_lane_is_asked_at_once(autojump_clock: trio.testing.MockClock) -> None:
-    """A pending approval holds neither a slot nor the lane's other calls, in whatever order they come."""
-    diary = Diary()
-    delays = {"a": 3, "b": 2, "c": 1}
-
-    async def approve(request: ApprovalRequest) -> bool:
-        await trio.sleep(delays[request.name])
-        return True
-
-    rt = runtime(*(diary.tool(name, 1, safe=True) for name in "abc"), approve=approve, limit=1)
-    done = await rt.run([call("a"), call("b"), call("c")])
-    assert outcomes(done.results) == ["ok", "ok", "ok"]
-    assert diary.lines == ["c+", "c-", "b+", "b-", "a+", "a-"]
-    assert trio.current_time() == 4
-
-
-async def test_approval_pending_ends_with_a_stop(autojump_clock: trio.testing.MockClock) -> None:
-    """A skipped call no longer waits for its approval."""
-
-    async def approve(request: ApprovalRequest) -> bool:
-        if request.name == "touch":
-            await trio.sleep_forever()
-        return True
-
-    @toolrt.tool(safe=True, stops_batch=True)
-    async def guard(ctx: ToolContext) -> None:
-        raise ValueError
-
-    done = await runtime(guard, touch, approve=approve).run([call("guard"), call("touch", path="a")])
-    assert outcomes(done.results) == ["error", "skipped"]
-
-
 async def test_approval_denied_at_once_starts_nobody_who_was_not_asked() -> None:
     """A ticket given back by a denial does not let the next call run before its own answer."""
     diary = Diary()

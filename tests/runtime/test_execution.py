@@ -127,48 +127,6 @@ async def test_sync_tool_that_overruns_answers_at_once_and_keeps_its_claims_unti
     assert batch.calls[0].results[0].progress_dropped == 1
 
 
-async def test_sync_tool_cancelled_answers_at_once_and_the_block_waits_for_the_thread() -> None:
-    """Results are prompt, leaving is not: nothing of the batch runs once it is left."""
-    release, ended = threading.Event(), threading.Event()
-
-    @toolrt.tool
-    def stuck(ctx: ToolContext) -> None:
-        release.wait(30)
-        ended.set()
-
-    started = trio.Event()
-
-    @toolrt.tool
-    async def other(ctx: ToolContext) -> None:
-        started.set()
-
-    async with runtime(stuck, other).open_batch() as batch:
-        batch.submit(call("stuck"))
-        batch.submit(call("other"))
-        await trio.sleep(0.01)
-        batch.cancel("enough")
-        seen = [await batch.__anext__(), await batch.__anext__()]
-        assert [update.result.outcome.value for update in seen] == ["interrupted", "not_started"]  # type: ignore[union-attr]
-        assert not ended.is_set()
-        release.set()
-    assert ended.is_set()
-    assert not started.is_set()
-
-
-async def test_sync_tool_cancelled_before_its_thread_starts_is_answered() -> None:
-    """A cancel in the very tick of the start neither hangs nor loses the call."""
-
-    @toolrt.tool(safe=True)
-    def quick(ctx: ToolContext) -> int:
-        return 1
-
-    async with runtime(quick).open_batch() as batch:
-        batch.submit(call("quick"))
-        await trio.lowlevel.checkpoint()
-        batch.cancel("now")
-    assert batch.outcome.results[0].outcome in {Outcome.OK, Outcome.INTERRUPTED, Outcome.NOT_STARTED}
-
-
 async def test_sync_tool_that_returns_an_awaitable_is_an_error() -> None:
     """A coroutine that nobody awaits is no answer."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import trio
 import trio.testing
 
 import toolrt
-from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import Claim, Registry, Runtime, State, ToolCall, ToolContext, ToolOutput
 from toolrt.errors import DefinitionRefused
 
@@ -66,33 +65,6 @@ async def test_claims_that_raise_claim_everything(autojump_clock: trio.testing.M
         batch.submit(call("broken"))
     assert diary.lines == ["a+", "a-", "broken+", "broken-"]
     assert [tracked.lane for tracked in batch.calls] == [0, 1]
-
-
-async def test_claims_see_the_state_of_the_lanes_start() -> None:
-    """change_dir and then a relative path: the claims are those of the new directory."""
-    seen = []
-
-    def where(input: Mapping[str, Any], state: State) -> list[Claim]:
-        seen.append(state.get("dir"))
-        return [Claim(("file", str(state.get("dir"))), WRITE)]
-
-    rt = runtime(setting("change_dir", "dir", "src"), Diary().tool("edit", claims=where))
-    await rt.run([call("edit"), call("change_dir"), call("edit")], State({"dir": "."}))
-    assert seen == [".", "src"]
-
-
-async def test_exclusive_call_overlaps_nothing_of_another_batch(autojump_clock: trio.testing.MockClock) -> None:
-    """Batches of one runtime share its table; they order by when their lanes took their tickets."""
-    diary = Diary()
-    rt = runtime(diary.tool("a", 2, claims=claims(("f", WRITE))), diary.tool("alone", 2))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(rt.run, [call("a")])
-        await trio.sleep(1)
-        nursery.start_soon(rt.run, [call("alone")])
-        await trio.sleep(0.5)
-        nursery.start_soon(rt.run, [call("a")])
-    assert diary.lines == ["a+", "a-", "alone+", "alone-", "a+", "a-"]
-    assert trio.current_time() == 6
 
 
 async def test_tables_of_two_owners_are_both_taken_by_an_exclusive_call(

@@ -26,17 +26,6 @@ def _no_warning() -> Iterator[None]:
     assert [str(one.message) for one in seen] == []
 
 
-@pytest.mark.parametrize("content", [["a", {"b": (1, 2.5, None)}], range(3), {"deep": [[[[[[1]]]]]]}, object()])
-def test_values_are_answers(content: Any) -> None:
-    """Containers and objects of any kind stay what they are."""
-
-    @toolrt.tool
-    async def gives(ctx: ToolContext) -> Any:
-        return content
-
-    assert trio.run(runtime(gives).run, [call("gives")]).results[0].content is content
-
-
 async def _forgets(*_: Any) -> Any:
     raise AssertionError("it was awaited")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +11,6 @@ import trio
 import toolrt
 from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import ToolContext, sim
-from toolrt.invariants import require
 
 KEPT: list[Any] = []
 
@@ -24,28 +22,6 @@ async def _busy(ctx: ToolContext) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.sleep_forever)
         yield
-
-
-def test_generator_that_a_tool_drops_is_the_error_of_its_call() -> None:
-    """Also through a context manager that it entered by hand, where its own error stands beside it."""
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def drops(ctx: ToolContext) -> None:
-        async for _ in _busy(ctx):
-            break
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def enters(ctx: ToolContext) -> None:
-        KEPT.append(contextlib.asynccontextmanager(_busy)(ctx))
-        await KEPT[-1].__aenter__()
-        raise ValueError("and more")
-
-    execution = sim.run(lambda: runtime(drops, enters).run([call("drops"), call("enters")]))
-    require(execution.trace)
-    dropped, entered = execution.value.results
-    assert outcomes([dropped, entered]) == ["error", "error"]
-    assert "a nursery" in dropped.error
-    assert "and more" in entered.error
 
 
 def test_scope_around_the_batch_that_a_tool_closes_hangs_nothing() -> None:

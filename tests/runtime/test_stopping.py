@@ -11,29 +11,8 @@ import trio
 import trio.testing
 
 import toolrt
-from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
+from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import State, ToolContext, ToolOutput
-
-
-async def test_cancel_keeps_what_is_finished_and_starts_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """Finished stays, running is interrupted, waiting never starts; each says so."""
-    diary = Diary()
-    file = claims(("f", WRITE))
-    rt = runtime(
-        diary.tool("done", 1, safe=True),
-        diary.tool("runs", 9, claims=file),
-        diary.tool("waits", 1, claims=file),
-        diary.tool("later", 1),
-    )
-    async with rt.open_batch() as batch:
-        for name in ("done", "runs", "waits", "later"):
-            batch.submit(call(name))
-        await trio.sleep(2)
-        batch.cancel("the user pressed stop")
-    assert outcomes(batch.outcome.results) == ["ok", "interrupted", "not_started", "not_started"]
-    assert all("the user pressed stop" in str(result.error) for result in batch.outcome.results[1:])
-    assert "waits+" not in diary.lines
-    assert trio.current_time() == 2
 
 
 async def test_cancel_from_outside_leaves_a_complete_outcome(autojump_clock: trio.testing.MockClock) -> None:
@@ -51,30 +30,6 @@ async def test_cancel_from_outside_leaves_a_complete_outcome(autojump_clock: tri
     assert scope.cancelled_caught
     assert outcomes(batch.outcome.results) == ["interrupted", "not_started"]
     assert not rt.tables[0].busy
-
-
-async def test_cancel_from_outside_comes_out_of_run(autojump_clock: trio.testing.MockClock) -> None:
-    """`run` passes the cancellation on, and leaves no ticket behind."""
-    diary = Diary()
-    rt = runtime(diary.tool("a", 9), diary.tool("b", 9))
-    with trio.move_on_after(1) as scope:
-        await rt.run([call("a"), call("b")])
-    assert scope.cancelled_caught
-    assert diary.lines == ["a+", "a-"]
-    assert not rt.tables[0].busy
-
-
-async def test_cancel_merges_the_modifiers_of_finished_calls(autojump_clock: trio.testing.MockClock) -> None:
-    """A cancelled lane ends too, in call order."""
-    diary = Diary()
-    rt = runtime(setting("x", "k", 1, safe=True), diary.tool("slow", 9, safe=True), setting("y", "k", 2, safe=True))
-    async with rt.open_batch() as batch:
-        for name in ("x", "slow", "y"):
-            batch.submit(call(name))
-        await trio.sleep(1)
-        batch.cancel("x")
-    assert outcomes(batch.outcome.results) == ["ok", "interrupted", "ok"]
-    assert batch.outcome.state == State({"k": 2})
 
 
 async def test_cancel_by_a_tool_of_the_batch(autojump_clock: trio.testing.MockClock) -> None:
@@ -116,43 +71,6 @@ async def test_cancel_of_one_batch_lets_another_go_on(moment: float, autojump_cl
         batch.cancel("x")
     assert finished == [{0.5: 1.5, 1.5: 2.5, 2.5: 3.0}[moment]]
     assert not rt.tables[0].busy
-
-
-@pytest.mark.parametrize("seconds", [0, 1, 3])
-async def test_stop_skips_exactly_the_calls_behind_it(seconds: float, autojump_clock: trio.testing.MockClock) -> None:
-    """Whatever the timing: earlier calls stay, later ones are skipped, and none with effects has started."""
-    diary = Diary()
-
-    @toolrt.tool(claims=claims(("g", WRITE)), stops_batch=True)
-    async def guard(ctx: ToolContext) -> None:
-        await trio.sleep(seconds)
-        raise ValueError("no")
-
-    rt = runtime(
-        guard,
-        diary.tool("before", 2, claims=claims(("f", WRITE))),
-        diary.tool("reads", 1, claims=claims(("h", READ))),
-        diary.tool("writes", 1, claims=claims(("h", WRITE))),
-        diary.tool("safe", 1, safe=True),
-        diary.tool("x"),
-    )
-    done = await rt.run([call(name) for name in ("before", "guard", "reads", "unknown", "safe", "writes", "x")])
-    assert outcomes(done.results) == ["ok", "error", *["skipped"] * 5]
-    assert all("call 1 (guard" in str(result.error) for result in done.results[2:])
-    assert not {"writes+", "safe+", "x+"} & set(diary.lines)
-    assert not rt.tables[0].busy
-
-
-async def test_stop_does_not_come_from_a_success() -> None:
-    """What follows a call that stops the batch runs when that call is OK."""
-    diary = Diary()
-    rt = runtime(
-        diary.tool("guard", claims=claims(("g", WRITE)), stops_batch=True),
-        diary.tool("writes", claims=claims(("h", WRITE))),
-    )
-    done = await rt.run([call("guard"), call("writes")])
-    assert outcomes(done.results) == ["ok", "ok"]
-    assert diary.lines == ["guard+", "guard-", "writes+", "writes-"]
 
 
 async def test_stop_by_an_invalid_call() -> None:
@@ -203,18 +121,6 @@ async def test_stop_by_input() -> None:
     assert [outcomes(done.results)[1] for done in (lenient, strict, broken)] == ["ok", "skipped", "skipped"]
 
 
-async def test_stop_does_not_come_from_an_interruption(autojump_clock: trio.testing.MockClock) -> None:
-    """A cancelled call that would stop the batch leaves the others not started, never skipped."""
-    diary = Diary()
-    rt = runtime(diary.tool("guard", 9, stops_batch=True), diary.tool("a"))
-    async with rt.open_batch() as batch:
-        batch.submit(call("guard"))
-        batch.submit(call("a"))
-        await trio.sleep(1)
-        batch.cancel("x")
-    assert outcomes(batch.outcome.results) == ["interrupted", "not_started"]
-
-
 @pytest.mark.parametrize("attempt", range(10))
 async def test_cancel_while_waiting_for_another_batch_harms_nobody(
     attempt: int, autojump_clock: trio.testing.MockClock
@@ -232,37 +138,6 @@ async def test_cancel_while_waiting_for_another_batch_harms_nobody(
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(waiting)
     assert not rt.tables[0].busy
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_interrupt_in_a_modifier_or_an_approval_comes_out_bare(streaming: bool) -> None:
-    """Ctrl-C in a caller's own function ends the batch, answers every call and comes out as it is."""
-
-    def pressed(*_: object) -> bool:
-        raise KeyboardInterrupt
-
-    @toolrt.tool(safe=True)
-    async def modifies(ctx: ToolContext) -> ToolOutput:
-        return ToolOutput(1, modifiers=[pressed])  # type: ignore[list-item]
-
-    @toolrt.tool
-    async def plain(ctx: ToolContext) -> int:
-        return 2
-
-    for rt, expected in (
-        (runtime(modifies, plain), ["ok", "not_started"]),
-        (runtime(modifies, plain, approve=pressed), ["not_started", "not_started"]),
-    ):
-        batch = None
-        with pytest.raises(KeyboardInterrupt):
-            if not streaming:
-                await rt.run([call("modifies"), call("plain")])
-            async with rt.open_batch() as batch:
-                batch.submit(call("modifies"))
-                batch.submit(call("plain"))
-        if batch is not None:
-            assert outcomes(batch.outcome.results) == expected
-        assert not rt.tables[0].busy
 
 
 def pressing(delay: float) -> None:

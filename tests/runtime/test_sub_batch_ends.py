@@ -126,19 +126,3 @@ async def test_context_of_a_call_that_has_ended_opens_nothing() -> None:
     with pytest.raises(BatchClosed, match="has ended"):
         async with kept[1]:  # type: ignore[attr-defined]
             pass
-
-
-async def test_ctrl_c_in_a_child_leaves_all_batches() -> None:
-    """It is nobody's failure: both batches end, and it comes out where the outermost is left."""
-    kept: list[Any] = []
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def leaf(ctx: ToolContext) -> None:
-        raise KeyboardInterrupt
-
-    batch = runtime(leaf, _guarded(kept)).open_batch()
-    with pytest.raises(KeyboardInterrupt):
-        async with batch:
-            batch.submit(call("opens"))
-    assert kept == [["interrupted", "not_started"]]
-    assert outcomes(batch.outcome.results) == ["interrupted"]
