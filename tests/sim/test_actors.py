@@ -156,23 +156,6 @@ def test_livelock_is_not_excused_by_the_cancel() -> None:
     assert (report.verdict, report.undecided) == (sim.FAIL, 0)
 
 
-@pytest.mark.parametrize(
-    "policy", [sim.Fifo(), sim.RandomWalk(1), sim.PCT(3, 1), sim.POS(1), sim.URW(1)], ids=lambda policy: repr(policy)
-)
-def test_every_policy_can_cancel_a_sleeping_program(policy: sim.Policy) -> None:
-    """Time passing and the cancel are choices that every policy can make."""
-
-    async def program() -> float:
-        await trio.sleep(1)
-        await checkpoint()
-        await trio.sleep(1)
-        return trio.current_time()
-
-    report = sim.explore(program, sim.Random(policy, 50), cancel_at="any")
-    assert report.verdict is sim.PASS
-    assert sim.CANCELLED in report.outcomes
-
-
 def test_errors_are_the_programs() -> None:
     """What the program raises is raised as it is, in no group more."""
 

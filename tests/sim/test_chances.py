@@ -115,25 +115,6 @@ def test_every_policy_can_move_the_clock(policy: sim.Policy) -> None:
     assert any(cut for _, cut, _ in report.outcomes)
 
 
-def test_lost_timeout_is_found_only_with_an_explored_clock() -> None:
-    """A result that comes in after the timeout has struck is thrown away: seen only when time passes beside work."""
-
-    async def program() -> str:
-        result: list[str] = []
-        with trio.move_on_after(5):
-            await checkpoint()
-            result.append("paid")
-            await checkpoint()
-            return result[0]
-        return f"gave up, but {result[0]}" if result else "gave up"
-
-    def check(execution: sim.Execution) -> bool:
-        return "but" not in execution.value
-
-    assert sim.explore(program, sim.Exhaustive(), check).verdict is sim.PASS
-    assert sim.explore(program, check=check, clock="explored").verdict is sim.FAIL
-
-
 # ---------------------------------------------------------------------- scopes
 
 
@@ -434,13 +415,6 @@ def test_portfolio_finds_what_needs_all_three() -> None:
     failure = report.failures[0]
     assert [name for name in failure.minimal.tasks if name != "main"] == ["clock", "main=1", "cancel.0"]
     assert sim.replay(program, failure.minimal.short, **settings).value == "all"
-
-
-def test_clock_is_combined_with_a_cancel_of_the_whole_program() -> None:
-    """cancel_at="any" and an explored clock go together."""
-    report = sim.explore(timed, sim.Exhaustive(), cancel_at="any", clock="explored", clock_moves=1)
-    assert report.complete
-    assert {sim.CANCELLED, (3, False, 0.0), (0, True, 1.0), (2, True, 1.0)} <= set(report.outcomes)
 
 
 def test_program_without_a_name_can_have_a_clock_and_a_cancel() -> None:

@@ -22,16 +22,6 @@ def test_clock_starts_at_zero_in_every_execution() -> None:
     assert report.outcomes == {0.0: 20}
 
 
-def test_clock_jumps_to_the_next_deadline() -> None:
-    """A year passes at once."""
-
-    async def program() -> float:
-        await trio.sleep(365 * 24 * 3600)
-        return trio.current_time()
-
-    assert sim.run(program).value == 365 * 24 * 3600
-
-
 def _three_naps() -> object:
     async def program() -> tuple[str, ...]:
         woken: list[str] = []

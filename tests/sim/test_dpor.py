@@ -91,13 +91,6 @@ def test_reduction_finds_the_one_deadlock(count: int, programs: ModuleType) -> N
     assert reduced(programs.dining(count)[0])[0].outcomes["Deadlock"] == 1
 
 
-@pytest.mark.slow
-def test_reduction_runs_reorder(programs: ModuleType) -> None:
-    """(4!)**2 traces of 2,520 schedules, in the full run (5!)**2 of 113,400."""
-    size, traces = (5, 14_400) if FULL else (4, 576)
-    assert reduced(programs.reorder(size)[0])[0].executions == traces
-
-
 _SPECS = st.lists(
     st.tuples(
         st.sampled_from([None, None, 0, 1]),
@@ -405,10 +398,3 @@ def test_samples_are_a_number() -> None:
     """Fewer than none is none."""
     with pytest.raises(DefinitionRefused, match="samples"):
         sim.DPOR("declared", samples=-1)
-
-
-def test_reduction_can_be_used_twice(programs: ModuleType) -> None:
-    """A strategy begins anew with each exploration."""
-    strategy = sim.DPOR()
-    for _ in range(2):
-        assert sim.explore(programs.lost_update(2, 1)[0], strategy).executions == 4

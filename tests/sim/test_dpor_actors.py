@@ -17,7 +17,6 @@ from tests.sim._programs import (
     OPERATIONS,
     THINGS,
     faulty_change,
-    faulty_work,
     lost_update,
     program_of,
     set_apart,
@@ -183,17 +182,6 @@ def test_faults_of_the_disk_are_branches() -> None:
     every, report = sim.explore(faulty_change, sim.Exhaustive()), sim.explore(faulty_change, sim.DPOR())
     assert report.outcomes == every.outcomes
     assert report.complete
-
-
-def test_everything_at_once_and_a_failure_is_replayed() -> None:
-    """A fault, a cancel and a timeout in every combination; the schedule of a failure replays in every form."""
-    actors: dict[str, Any] = {**WORK, "clock": "explored", "clock_moves": 1}
-    every = sim.explore(faulty_work, sim.Exhaustive(), **actors)
-    report = sim.explore(faulty_work, sim.DPOR(), lambda execution: execution.value != (True, True, False), **actors)
-    assert set(report.outcomes) == set(every.outcomes)
-    assert report.verdict is sim.FAIL
-    for form in (report.failures[0].minimal, report.failures[0].schedule.to_json(), report.failures[0].minimal.short):
-        assert sim.replay(faulty_work, form, **actors).value == (True, True, False)
 
 
 def test_a_search_of_ones_own_around_the_reduction_may_have_actors() -> None:

@@ -108,25 +108,6 @@ def test_max_executions_bounds_the_sample() -> None:
     assert (report.executions, report.claim) == (7, f"sampled(n=7, distinct={report.distinct})")
 
 
-def _lost(execution: sim.Execution) -> bool:
-    return execution.value == 2
-
-
-def test_minimal_has_one_preemption() -> None:
-    """A lost update needs exactly one preemption, and shrinking leaves no more."""
-    report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), _lost)
-    for failure in report.failures:
-        assert failure.minimal.switches == 1
-        assert failure.minimal.short == "main main.0 main.1*2 main.0 main"
-
-
-def test_minimal_fails_the_same_way() -> None:
-    """The shrunk schedule replays to a failure of the same kind."""
-    failure = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), _lost).failures[0]
-    assert sim.replay(lost_update, failure.minimal).value == 1
-    assert len(failure.minimal) <= len(failure.schedule)
-
-
 def test_failures_are_kept_up_to_a_bound() -> None:
     """All failures are counted, the first hundred are kept."""
     report = sim.explore(fails, sim.Random(sim.Fifo(), 150))

@@ -10,7 +10,7 @@ import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import Deadlock, SimulationStopped, StepLimit
+from toolrt.errors import SimulationStopped, StepLimit
 
 
 async def _spins() -> None:
@@ -139,33 +139,6 @@ def test_strangers_do_not_starve_the_program(start) -> None:
     assert sim.run(program).value == "done"
 
 
-def test_system_task_that_polls_the_program_ends() -> None:
-    """A system task that polls for what the program does sees it."""
-
-    async def program() -> int:
-        polled = 0
-        done = trio.Event()
-
-        async def poll() -> None:
-            nonlocal polled
-            while not done.is_set():
-                polled += 1
-                await checkpoint()
-            seen.set()
-
-        seen = trio.Event()
-        trio.lowlevel.spawn_system_task(poll)
-        for _ in range(3):
-            await checkpoint()
-        done.set()
-        await seen.wait()
-        return polled
-
-    execution = sim.run(program)
-    assert execution.value > 0
-    assert sim.replay(program, execution.schedule).value == execution.value
-
-
 def test_spinning_system_task_does_not_hold_the_clock() -> None:
     """A task that spins and changes nothing gives way, as any task of the program does: the sleeper wakes."""
 
@@ -187,16 +160,6 @@ def test_long_sleep_beside_a_heartbeat_ends() -> None:
         return trio.current_time()
 
     assert sim.run(program).value == 3000.0
-
-
-def test_program_that_waits_without_strangers_is_still_a_deadlock() -> None:
-    """A system task that is parked changes nothing."""
-
-    async def program() -> None:
-        trio.lowlevel.spawn_system_task(trio.sleep_forever)
-        await trio.sleep_forever()
-
-    assert isinstance(sim.run(program).error, Deadlock)
 
 
 def test_pending_callbacks_run_before_the_next_execution() -> None:

@@ -42,13 +42,6 @@ def test_network_is_under_trio_without_a_word_of_the_program() -> None:
     assert report.distinct > 20
 
 
-def test_network_execution_is_replayed() -> None:
-    """The same schedule gives the same trace."""
-    execution = sim.run(echo, sim.RandomWalk(seed=7))
-    again = sim.replay(echo, execution.schedule)
-    assert again.trace.to_json() == execution.trace.to_json()
-
-
 def pairs(count: int, read: int) -> Callable[[], Awaitable[list[bytes]]]:
     """Give a program with so many independent pairs of sockets, where one task writes and one reads."""
 

@@ -14,7 +14,7 @@ from trio.lowlevel import checkpoint
 
 from tests.sim._programs import lost_update
 from toolrt import sim
-from toolrt.errors import Deadlock, ReplayDiverged, ScheduleRefused, StepLimit
+from toolrt.errors import ReplayDiverged, ScheduleRefused, StepLimit
 
 
 def adders(tasks: int = 3, rounds: int = 2, name: str = "x") -> Callable[[], Awaitable[int]]:
@@ -135,19 +135,6 @@ def test_replay_of_a_schedule_that_is_too_long_diverges() -> None:
     assert (caught.value.step, caught.value.got) == (len(schedule), "its end")
 
 
-def test_replay_of_a_deadlock_deadlocks() -> None:
-    """A replay gives the program's error, it does not raise it."""
-
-    async def program() -> None:
-        await checkpoint()
-        await trio.sleep_forever()
-
-    execution = sim.run(program)
-    again = sim.replay(program, execution.schedule.short)
-    assert isinstance(again.error, Deadlock)
-    assert str(again.error) == str(execution.error)
-
-
 def test_divergence_is_caught_by_the_simulators_name() -> None:
     """Who replays finds the error beside `replay`: it is the one that all errors are with."""
     schedule = sim.run(checkpoint).schedule
@@ -172,26 +159,6 @@ def test_replay_of_a_stopped_execution_stops(form: str) -> None:
     again = sim.replay(spin, schedule.to_json() if form == "json" else schedule.short)
     assert isinstance(again.error, StepLimit)
     assert again.schedule == schedule
-
-
-def test_replay_of_a_failure_fails_alike() -> None:
-    """An exception of a child, and the cancelling that follows, happen again in the same order."""
-
-    async def program() -> None:
-        async def fail() -> None:
-            await checkpoint()
-            raise ValueError("no")
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(2):
-                nursery.start_soon(fail)
-                nursery.start_soon(trio.sleep, 5)
-
-    for seed in range(20):
-        execution = sim.run(program, sim.RandomWalk(seed))
-        again = sim.replay(program, execution.schedule.to_json())
-        assert repr(again.error) == repr(execution.error)
-        assert again.schedule == execution.schedule
 
 
 @pytest.mark.parametrize(

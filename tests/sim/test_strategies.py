@@ -179,14 +179,6 @@ def test_bounded_runs_every_schedule_within_the_bound(programs, bound: int, sche
     assert report.verdict is sim.PASS
 
 
-def test_bounds_are_those_of_the_exhaustive_search(programs) -> None:
-    """How many schedules have so many preemptions is counted by looking at all of them."""
-    program, _ = programs.lost_update(3, 2)
-    switches: list[int] = []
-    sim.explore(program, sim.Exhaustive(), lambda execution: switches.append(execution.schedule.switches) or True)
-    assert [sum(count <= bound for count in switches) for bound in range(7)] == [6, 42, 192, 552, 1062, 1506, 1680]
-
-
 def test_bound_that_does_not_bind_is_exhaustive(programs) -> None:
     """Where no schedule has more preemptions, all were run, and the claim says so."""
     program, _ = programs.lost_update(3, 2)
@@ -333,27 +325,6 @@ def test_starved_task_makes_a_livelock_undecided() -> None:
 def test_polling_task_gives_way_under_every_schedule() -> None:
     """A round of polling that finds nothing changed is a yield: the other task has its turn."""
     assert sim.run(_polls, sim.Choices(), step_limit=100).value is True
-
-
-def test_polling_program_passes_a_fair_sample() -> None:
-    """Schedules that are fair in the long run let it end."""
-    assert sim.explore(_polls, sim.Random(sim.RandomWalk(0), 50)).verdict is sim.PASS
-
-
-def test_livelock_that_starves_nobody_is_a_failure() -> None:
-    """Two tasks that wait for each other by polling never end, whoever has a turn."""
-
-    async def program() -> None:
-        async def poll() -> None:
-            while True:
-                await checkpoint()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(poll)
-            nursery.start_soon(poll)
-
-    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 3), step_limit=200)
-    assert (report.verdict, report.failed) == (sim.FAIL, 3)
 
 
 # ---------------------------------------------------------------- estimate

@@ -7,7 +7,6 @@ import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import Deadlock
 
 
 def outcomes(program, executions: int = 200) -> dict[object, int]:
@@ -133,20 +132,3 @@ def test_trio_testing_clock_is_not_needed() -> None:
         return tuple(order)
 
     assert outcomes(program) == {(0, 1, 2): 200}
-
-
-def test_program_that_returns_at_once_has_one_step() -> None:
-    """The shortest program is one step of main."""
-
-    async def program() -> str:
-        return "done"
-
-    execution = sim.run(program)
-    assert (execution.value, execution.schedule.short) == ("done", "main")
-
-
-def test_program_that_waits_for_nothing_deadlocks_at_step_one() -> None:
-    """sleep_forever alone is a deadlock after one step."""
-    error = sim.run(trio.sleep_forever).error
-    assert isinstance(error, Deadlock)
-    assert error.step == 1

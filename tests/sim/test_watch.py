@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused
@@ -159,26 +158,6 @@ def test_names_are_strings() -> None:
     """A name is what its accesses are called."""
     with pytest.raises(DefinitionRefused, match="string"):
         sim.watch([], 3)  # type: ignore[arg-type]
-
-
-def test_reduction_sees_a_race_on_a_plain_object() -> None:
-    """A lost update of an attribute: four traces, one of them per order of reads and writes."""
-
-    async def program() -> int:
-        account = sim.watch(Account())
-
-        async def pay() -> None:
-            seen = account.balance
-            await checkpoint()
-            account.balance = seen + 1
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(pay)
-            nursery.start_soon(pay)
-        return account.balance
-
-    report = sim.explore(program, sim.DPOR(), lambda execution: True)
-    assert (report.claim, report.outcomes) == ("exhaustive(traces=4)", {1: 2, 2: 2})
 
 
 def test_reduction_lets_different_keys_commute() -> None:
