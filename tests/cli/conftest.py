@@ -76,6 +76,12 @@ def shop(tmp_path: Path) -> Path:
     return copied_shop(tmp_path / "shop")
 
 
+@pytest.fixture
+def explored(toolrt: Command, response: Path, shop: Path) -> Callable[..., Ended]:
+    """Explores the example's response on a copy of its directory, with more options."""
+    return lambda *options: toolrt("explore", response, "--workspace", shop, *options)
+
+
 def copied_shop(to: Path) -> Path:
     shutil.copytree(EXAMPLES / "shop", to, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     return to

@@ -36,10 +36,10 @@ def unordered(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture
-def failure(toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch) -> Iterator[Path]:
+def failure(explored: Any, tmp_path: Path, unordered: pytest.MonkeyPatch) -> Iterator[Path]:
     """A replay file, found while nothing orders the file tools."""
     path = tmp_path / "failure.json"
-    assert toolrt("explore", response, "--workspace", shop, "--executions", 3, "--save", path).code == 1
+    assert explored("--executions", 3, "--save", path).code == 1
     return path
 
 
@@ -55,25 +55,25 @@ def test_explore_passes_on_the_example(toolrt: Any, response: Path, shop: Path) 
 
 @pytest.mark.seldom
 @pytest.mark.parametrize("lanes", ["by_safety", "parallel", "serial"])
-def test_explore_passes_under_every_lane_policy(toolrt: Any, response: Path, shop: Path, lanes: str) -> None:
+def test_explore_passes_under_every_lane_policy(explored: Any, lanes: str) -> None:
     """By claims is the test above."""
-    assert toolrt("explore", response, "--workspace", shop, "--executions", 20, "--lanes", lanes).code == 0
+    assert explored("--executions", 20, "--lanes", lanes).code == 0
 
 
 @pytest.mark.seldom
 def test_explore_never_writes_to_the_workspace(
-    toolrt: Any, response: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
+    explored: Any, shop: Path, tree: Callable[[Path], dict[str, str]]
 ) -> None:
     """The directory is byte for byte what it was."""
     before = tree(shop)
-    toolrt("explore", response, "--workspace", shop, "--executions", 5)
+    explored("--executions", 5)
     assert tree(shop) == before
 
 
 @pytest.mark.seldom
-def test_explore_json_says_what_was_shown(toolrt: Any, response: Path, shop: Path) -> None:
+def test_explore_json_says_what_was_shown(explored: Any) -> None:
     """One JSON value on standard output; people read standard error."""
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 12, "--json")
+    ended = explored("--executions", 12, "--json")
     shown = json.loads(ended.out)
     assert (shown["verdict"], shown["executions"], shown["failure"]) == ("pass", 12, None)
     assert shown["laws"] == [law for law in invariants.LAWS if law not in shown["not_checked"]]
@@ -82,12 +82,12 @@ def test_explore_json_says_what_was_shown(toolrt: Any, response: Path, shop: Pat
 
 
 @pytest.mark.seldom
-def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Path) -> None:
+def test_explore_same_seed_shows_the_same(explored: Any) -> None:
     """Apart from how long it took."""
 
     def shown(seed: int) -> dict[str, Any]:
         options = ("--executions", 4, "--seed", seed, "--json", "--limit", 3)
-        found: dict[str, Any] = json.loads(toolrt("explore", response, "--workspace", shop, *options).out)
+        found: dict[str, Any] = json.loads(explored(*options).out)
         del found["seconds"], found["executions_per_second"]
         return found
 
@@ -97,15 +97,13 @@ def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Pat
 @pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
-def test_explore_with_jobs_shows_the_same(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch
-) -> None:
+def test_explore_with_jobs_shows_the_same(explored: Any, tmp_path: Path, unordered: pytest.MonkeyPatch) -> None:
     """Endings, verdict, and the failure that is kept; and it says how many were run twice."""
 
     def shown(jobs: int) -> dict[str, Any]:
         path = tmp_path / "failure.json"
         options = ("--executions", 30, "--jobs", jobs, "--json", "--limit", 3, "--save", path)
-        found: dict[str, Any] = json.loads(toolrt("explore", response, "--workspace", shop, *options).out)
+        found: dict[str, Any] = json.loads(explored(*options).out)
         del found["seconds"], found["executions_per_second"]
         return {**found, "kept": path.read_text()}
 
@@ -117,29 +115,26 @@ def test_explore_with_jobs_shows_the_same(
 @pytest.mark.seldom
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
-def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path, shop: Path) -> None:
+def test_explore_with_jobs_counts_what_was_run_twice(explored: Any) -> None:
     """Whichever process did it, and where nothing fails that would be run again here."""
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 14, "--jobs", 2, "--json")
+    ended = explored("--executions", 14, "--jobs", 2, "--json")
     found = json.loads(ended.out)
     assert (found["verdict"], found["run_twice"]) == ("pass", 10)
 
 
-def test_explore_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
+def test_explore_stops_when_the_time_is_up(explored: Any) -> None:
     """At least one execution is run, and the verdict says how many were; before that, what all would have taken."""
-    options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json")
-    ended = toolrt("explore", response, "--workspace", shop, *options)
+    ended = explored("--executions", 1_000_000, "--seconds", 0.0001, "--json")
     assert ended.code == 0
     assert json.loads(ended.out)["claim"] == "sampled(n=1, distinct=1)"
     assert "1,000,000 would take about" in ended.err
 
 
 @pytest.mark.seldom
-def test_explore_finds_the_violation(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch
-) -> None:
+def test_explore_finds_the_violation(explored: Any, tmp_path: Path, unordered: pytest.MonkeyPatch) -> None:
     """With the order taken away the law of files is broken; the sentence, the schedule and the command are printed."""
     path = tmp_path / "failure.json"
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 3, "--save", path)
+    ended = explored("--executions", 3, "--save", path)
     assert ended.code == 1
     assert "FAIL: sampled(n=3" in ended.out
     assert invariants.LAWS["same_file_in_call_order"].sentence in ended.out
@@ -148,9 +143,8 @@ def test_explore_finds_the_violation(
 
 @pytest.mark.seldom
 def test_explore_prints_the_command_that_repeats_it(
+    explored: Any,
     toolrt: Any,
-    response: Path,
-    shop: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     unordered: pytest.MonkeyPatch,
@@ -159,7 +153,7 @@ def test_explore_prints_the_command_that_repeats_it(
     here = tmp_path / "with space"
     here.mkdir()
     monkeypatch.chdir(here)
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 3)
+    ended = explored("--executions", 3)
     command = next(line.strip() for line in ended.out.splitlines() if line.strip().startswith("toolrt replay"))
     assert [path.name for path in here.iterdir()] == shlex.split(command)[2:]
     assert toolrt(*shlex.split(command)[1:]).code == 1
@@ -184,20 +178,18 @@ def test_explore_keeps_the_replay_file_out_of_the_workspace(
 
 @pytest.mark.seldom
 def test_explore_names_the_same_failure_alike(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
+    explored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
 ) -> None:
     """Exploring again does not pile up files."""
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        toolrt("explore", response, "--workspace", shop, "--executions", 3)
+        explored("--executions", 3)
     assert len(list(tmp_path.glob("toolrt-failure-*.json"))) == 1
 
 
-def test_explore_writes_no_replay_file_when_all_is_well(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path
-) -> None:
+def test_explore_writes_no_replay_file_when_all_is_well(explored: Any, tmp_path: Path) -> None:
     """There is nothing to repeat."""
-    toolrt("explore", response, "--workspace", shop, "--executions", 3, "--save", tmp_path / "failure.json")
+    explored("--executions", 3, "--save", tmp_path / "failure.json")
     assert not (tmp_path / "failure.json").exists()
 
 
@@ -337,9 +329,7 @@ def test_laws_in_every_trace_exits_1_when_one_trips(toolrt: Any, monkeypatch: py
     assert "never" in ended.out
 
 
-def test_explore_that_shows_nothing_is_inconclusive(
-    toolrt: Any, response: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explore_that_shows_nothing_is_inconclusive(explored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 3: an execution that was stopped while the clock stood still decides nothing."""
 
     async def busy(self: Experiment) -> None:
@@ -350,15 +340,13 @@ def test_explore_that_shows_nothing_is_inconclusive(
                 await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Experiment, "program", busy)
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 1)
+    ended = explored("--executions", 1)
     assert ended.code == 3
     assert "INCONCLUSIVE" in ended.out
     assert "stopped before the end: 1 of 1 execution" in ended.out
 
 
-def test_explore_shows_a_deadlock(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_explore_shows_a_deadlock(explored: Any, toolrt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure without a violation is one: who waits for what is printed, and kept."""
 
     async def stuck(self: Experiment) -> None:
@@ -366,7 +354,7 @@ def test_explore_shows_a_deadlock(
 
     monkeypatch.setattr(Experiment, "program", stuck)
     path = tmp_path / "failure.json"
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--json", "--save", path)
+    ended = explored("--executions", 2, "--json", "--save", path)
     assert ended.code == 1
     assert "the execution ended by Deadlock" in ended.err
     assert json.loads(ended.out)["failure"]["error"].startswith("Deadlock")
@@ -377,7 +365,7 @@ def test_explore_shows_a_deadlock(
 
 @pytest.mark.seldom
 def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
+    explored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
 ) -> None:
     """The directory went away meanwhile; the verdict stays, and no command is promised."""
     (tmp_path / "gone").mkdir()
@@ -390,7 +378,7 @@ def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
 
     monkeypatch.setattr(Experiment, "check", removing)
     save = tmp_path / "gone" / "failure.json"
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--save", save)
+    ended = explored("--executions", 2, "--save", save)
     assert ended.code == 1
     assert "the replay file is not kept" in ended.out
     assert "main.0" in ended.out
@@ -427,11 +415,9 @@ def test_cancel_may_come_before_the_last_call_makes_a_file(
         (("--cancel-at", "any", "--order", "trio"), "with cancel_at=batch, order=trio", "not_started"),
     ],
 )
-def test_explore_lets_more_happen(
-    toolrt: Any, response: Path, shop: Path, options: tuple[Any, ...], claim: str, ends: str
-) -> None:
+def test_explore_lets_more_happen(explored: Any, options: tuple[Any, ...], claim: str, ends: str) -> None:
     """A cancel, faults of the disk, time: choices like any other, said in the claim, and all laws that apply hold."""
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 60, "--json", *options)
+    ended = explored("--executions", 60, "--json", *options)
     shown = json.loads(ended.out)
     assert (ended.code, shown["verdict"]) == (0, "pass")
     assert claim in shown["claim"]
@@ -461,7 +447,7 @@ def test_explore_with_a_cancel_still_asks_the_oracle(response: Path, shop: Path)
 
 @pytest.mark.seldom
 def test_explore_with_a_cancel_is_replayed(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    explored: Any, toolrt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The replay file says what else could happen; the same execution comes of it, in text and as a page."""
     check = Experiment.check
@@ -475,7 +461,7 @@ def test_explore_with_a_cancel_is_replayed(
     monkeypatch.setattr(Experiment, "check", complaining)
     path = tmp_path / "failure.json"
     options = ("--executions", 20, "--cancel-at", "any", "--faults", "EIO", "--save", path)
-    assert toolrt("explore", response, "--workspace", shop, *options).code == 1
+    assert explored(*options).code == 1
     assert json.loads(path.read_text())["options"] == {
         "lanes": "by_claims",
         "limit": 10,
@@ -542,19 +528,17 @@ def test_explore_runs_all_that_a_strategy_wants(
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_explore_that_did_not_run_all_is_inconclusive(toolrt: Any, response: Path, shop: Path, jobs: int) -> None:
+def test_explore_that_did_not_run_all_is_inconclusive(explored: Any, jobs: int) -> None:
     """Exit 3, and what was left; a budget that ran out is no PASS."""
-    options = ("--strategy", "dpor", "--executions", 3, "--jobs", jobs)
-    ended = toolrt("explore", response, "--workspace", shop, *options)
+    ended = explored("--strategy", "dpor", "--executions", 3, "--jobs", jobs)
     assert ended.code == 3
     assert "INCONCLUSIVE" in ended.out
     assert "not all was run: " in ended.out
 
 
-def test_explore_stops_an_execution_at_the_step_limit(toolrt: Any, response: Path, shop: Path) -> None:
+def test_explore_stops_an_execution_at_the_step_limit(explored: Any) -> None:
     """It says so: what was stopped decides nothing."""
-    options = ("--executions", 1, "--step-limit", 20)
-    ended = toolrt("explore", response, "--workspace", shop, *options)
+    ended = explored("--executions", 1, "--step-limit", 20)
     assert ended.code == 3
     assert "stopped before the end: 1 of 1 execution" in ended.out
 

@@ -130,9 +130,7 @@ def test_perform_turns_the_signal_into_a_cancel() -> None:
     assert [result.outcome for result in performed.results] == [Outcome.INTERRUPTED]
 
 
-def test_interrupted_explore_reports_what_it_saw(
-    toolrt: Any, response: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_explore_reports_what_it_saw(explored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sample is cut short, and says so."""
     check = _experiment.Experiment.check
 
@@ -143,7 +141,7 @@ def test_interrupted_explore_reports_what_it_saw(
 
     monkeypatch.setattr(_experiment.Experiment, "check", pressing)
     before = signal.getsignal(signal.SIGINT)
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 50)
+    ended = explored("--executions", 50)
     assert ended.code == 130
     assert "INTERRUPTED: sampled(n=3" in ended.out
     assert "the sample is smaller than asked for" in ended.out
@@ -151,7 +149,7 @@ def test_interrupted_explore_reports_what_it_saw(
 
 
 def test_interrupted_search_for_a_simpler_schedule_keeps_the_one_that_was_found(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    explored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure is never lost to impatience."""
 
@@ -164,7 +162,7 @@ def test_interrupted_search_for_a_simpler_schedule_keeps_the_one_that_was_found(
     monkeypatch.setattr(sim.Failure, "minimal", property(pressed))
     monkeypatch.setattr(_experiment.Experiment, "check", complaining)
     path = tmp_path / "failure.json"
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--save", path)
+    ended = explored("--executions", 2, "--save", path)
     assert ended.code == 130
     assert "My law holds." in ended.out
     assert json.loads(path.read_text())["toolrt_replay"] == 1

@@ -47,12 +47,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "own_things"
 
 
-def test_explore_takes_policies_of_ones_own(
-    toolrt: Any, response: Path, shop: Path, module: str, tmp_path: Path
-) -> None:
+def test_explore_takes_policies_of_ones_own(explored: Any, module: str, tmp_path: Path) -> None:
     """Replayed from the file that was kept, under the same policies; what they give up is said."""
     options = ("--lanes", f"{module}:two", "--slots", f"{module}:last", "--limit", "2", "--executions", 2)
-    ended = toolrt("explore", response, "--workspace", shop, *options)
+    ended = explored(*options)
     assert ended.code == 0
     assert f"{module}:two, slots {module}:last, at most 2 at once" in ended.out
     assert "left out: the call order of slots (RULES 7), which the slot policy last replaces" in ended.out
@@ -104,11 +102,9 @@ def test_mutant_whose_law_is_not_given_says_how_to_give_it(toolrt: Any, module: 
         (("--slots", "last"), "MODULE:NAME"),
     ],
 )
-def test_explore_refuses_what_is_no_policy(
-    toolrt: Any, response: Path, shop: Path, module: str, options: tuple[str, ...], expected: str
-) -> None:
+def test_explore_refuses_what_is_no_policy(explored: Any, module: str, options: tuple[str, ...], expected: str) -> None:
     """Before anything is run."""
-    ended = toolrt("explore", response, "--workspace", shop, *options)
+    ended = explored(*options)
     assert ended.code == 2
     assert expected in " ".join(ended.err.split())
 

@@ -62,14 +62,13 @@ def test_page_says_what_a_replay_needs(toolrt: Any, tmp_path: Path, name: str, m
 
 @pytest.mark.seldom
 def test_explore_page_names_the_law_and_the_replay_command(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    explored: Any, toolrt: Any, response: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the order taken away the page says which law is broken; its command repeats it, and draws the same bar."""
     page, again, kept = tmp_path / "page.html", tmp_path / "again.html", tmp_path / "a file.json"
     with monkeypatch.context() as patched:
         patched.setattr(Identity, "claims", lambda self, mode, subtree=False: ())
-        options = ("--executions", 3, "--save", kept, "--html", page)
-        ended = toolrt("explore", response, "--workspace", shop, *options)
+        ended = explored("--executions", 3, "--save", kept, "--html", page)
         assert ended.code == 1, ended.err
         head, rows = _bar(page)
         assert "FAIL" in head
@@ -85,10 +84,10 @@ def test_explore_page_names_the_law_and_the_replay_command(
     assert _bar(again) == (head, rows)
 
 
-def test_explore_page_of_a_pass_says_what_was_shown(toolrt: Any, response: Path, shop: Path, tmp_path: Path) -> None:
+def test_explore_page_of_a_pass_says_what_was_shown(explored: Any, tmp_path: Path) -> None:
     """The verdict is the exploration's, with its claim."""
     page = tmp_path / "page.html"
-    assert toolrt("explore", response, "--workspace", shop, "--executions", 2, "--html", page).code == 0
+    assert explored("--executions", 2, "--html", page).code == 0
     head, rows = _bar(page)
     assert "PASS" in head
     assert "sampled(n=2" in head

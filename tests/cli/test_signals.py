@@ -129,7 +129,7 @@ def test_stopped_run_gives_the_terminal_back(shop: Path, written: Callable[..., 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_asked_to_end_an_exploration_reports_what_it_saw(
-    toolrt: Any, response: Path, shop: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    explored: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """As Ctrl-C does, with a code of its own; afterwards the signal does what it did before."""
     number = getattr(signal, name)
@@ -141,7 +141,7 @@ def test_asked_to_end_an_exploration_reports_what_it_saw(
         return check(self, execution, twice)
 
     monkeypatch.setattr(_experiment.Experiment, "check", asking)
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 50)
+    ended = explored("--executions", 50)
     assert ended.code == {"SIGTERM": 143, "SIGHUP": 129}[name]
     assert "INTERRUPTED: sampled(n=3" in ended.out
     assert signal.getsignal(number) is signal.SIG_DFL

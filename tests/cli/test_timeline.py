@@ -124,28 +124,27 @@ def test_nothing_is_written_when_one_picture_cannot_be_drawn(toolrt: Any, trace:
     assert not chrome.exists()
 
 
-def test_explore_writes_a_page(toolrt: Any, response: Path, shop: Path, tmp_path: Path) -> None:
+def test_explore_writes_a_page(explored: Any, shop: Path, tmp_path: Path) -> None:
     """Where every law holds the page shows one execution; it does not lie in the workspace."""
     page = tmp_path / "page.html"
-    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--html", page)
+    ended = explored("--executions", 2, "--html", page)
     assert ended.code == 0, ended.err
     block = json.loads(page.read_text().split('id="document">')[1].split("</script>")[0])
     assert [run["name"] for run in block["runs"]] == ["passes"]
     assert len(block["runs"][0]["batches"][0]["calls"]) == 14
-    refused = toolrt("explore", response, "--workspace", shop, "--html", shop / "page.html")
+    refused = explored("--html", shop / "page.html")
     assert refused.code == 2
 
 
 @pytest.mark.seldom
 def test_explore_writes_the_failure_beside_what_passes(
-    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    explored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the order taken away, the page shows the simplest failure, and the nearest schedule that keeps the laws."""
     with monkeypatch.context() as patched:
         patched.setattr(Identity, "claims", lambda self, mode, subtree=False: ())
         page = tmp_path / "page.html"
-        options = ("--executions", 3, "--save", tmp_path / "failure.json", "--html", page)
-        ended = toolrt("explore", response, "--workspace", shop, *options)
+        ended = explored("--executions", 3, "--save", tmp_path / "failure.json", "--html", page)
     assert ended.code == 1, ended.err
     block = json.loads(page.read_text().split('id="document">')[1].split("</script>")[0])
     assert block["title"].endswith("distinct=3)")
