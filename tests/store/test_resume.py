@@ -47,6 +47,13 @@ async def note(ctx: ToolContext, what: str = "it") -> ToolOutput:
 
 
 @toolrt.tool(claims=[], schema=None)
+async def slow(ctx: ToolContext, what: str) -> None:
+    """Counts, and takes its time."""
+    RAN[what] += 1
+    await trio.lowlevel.checkpoint()
+
+
+@toolrt.tool(claims=[], schema=None)
 async def lambdas(ctx: ToolContext) -> ToolOutput:
     """Gives a modifier that no file keeps."""
     return ToolOutput("done", modifiers=[lambda state: state.set("x", 1)])
@@ -208,6 +215,35 @@ async def test_a_journal_that_fails_cuts_the_batch_short() -> None:
     assert not RAN
     records.at_commit = None
     assert (await runtime(toolrt.Journal(records)).resume("b")).results[0].ok
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+async def test_a_disk_that_refuses_once_leaves_what_came_before(at: int) -> None:
+    """Nothing of the batch is kept behind what was refused, so a later process finds it as after a crash there."""
+    records = MemoryRecords()
+    commits = iter(range(100))
+
+    def full(count: int, is_done: bool) -> None:
+        if not is_done and next(commits) == at:
+            kept.extend(records.read("b") or ())
+            raise OSError("no space left on device")
+
+    kept: list[str] = []
+    records.at_commit = full
+    batch = runtime(toolrt.Journal(records), slow).open_batch(batch_id="b")
+    try:
+        async with batch:
+            for name in "abc":
+                batch.submit(ToolCall(name, "slow", {"what": name}))
+            batch.seal()
+            with trio.CancelScope(shield=True):
+                [update async for update in batch]
+    except JournalFailed:
+        assert records.read("b") == kept
+    records.at_commit = None
+    outcome = await runtime(toolrt.Journal(records), slow).resume("b")
+    assert [result.call_id for result in outcome.results] == list("abc")[: len(outcome.results)]
+    assert all(count == 1 for count in RAN.values())
 
 
 async def test_bounds_are_kept(tmp_path: Path) -> None:

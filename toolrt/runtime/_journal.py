@@ -121,7 +121,7 @@ class BatchJournal:
             return
         if batch_id in running:
             raise JournalRefused(f"batch {batch_id}", "it runs now", "Wait for its end, or give another batch_id.")
-        running.add(batch_id)
+        running[batch_id] = None
         if shared.resumes:
             return
         try:
@@ -130,10 +130,10 @@ class BatchJournal:
             header = text_of(["batch", {**shared.kept.header, "calls": [call.parts() for call in known]}])
             refused = await journal.ask(lambda store: store.begin(batch_id, header, journal.bounds))
         except BaseException:
-            running.discard(batch_id)
+            running.pop(batch_id, None)
             raise
         if refused is not None:
-            running.discard(batch_id)
+            running.pop(batch_id, None)
             if refused == FULL:
                 remedy = "Remove what is over with `toolrt purge`, or raise Journal(most_bytes=)."
                 raise JournalRefused(f"journal {journal.name}", f"over {journal.bounds.most_bytes} bytes", remedy)
@@ -163,7 +163,7 @@ class BatchJournal:
     def left(self) -> None:
         """The batch no longer runs in this process."""
         if not self._place:
-            self._shared.journal.store.running.discard(self._shared.kept.batch_id)
+            self._shared.journal.store.running.pop(self._shared.kept.batch_id, None)
 
     # A call, in the order in which things happen to it
 
@@ -296,7 +296,7 @@ class BatchJournal:
         """
         journal, batch_id = self._shared.journal, self._shared.kept.batch_id
         record = text_of(["front", list(self._place_of(call)), journal.codec.encode(evidence)])
-        journal.ask_now(lambda store: store.commit([(batch_id, record)]))
+        journal._commit_now([(batch_id, record)])
 
     async def returned(self, call: CallRecord, value: Any) -> Any:
         """What the call's tool returned is durable; gives it with its modifiers as values.

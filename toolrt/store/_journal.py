@@ -208,7 +208,8 @@ class Journal:
         A cancel waits for it.
 
         Raises:
-            JournalRefused, JournalFailed: as `unfinished`; nothing was kept.
+            JournalRefused, JournalFailed: as `unfinished`; nothing was kept, and nothing that comes later of these
+                batches will be: what is durable is what came first.
 
         Checkpoint: always.
         """
@@ -224,13 +225,26 @@ class Journal:
                     await writing.last.done.wait()
                 writing.gathering, writing.last = _Group(), group
                 try:
-                    await self.ask(lambda store: store.commit(group.records))
+                    await self.ask(lambda store: _commit(store, group.records))
                 except BaseException as error:  # noqa: ASYNC103  raised below, in every task of the group
                     group.error = error
                 finally:
                     group.done.set()
         if group.error is not None:
             raise group.error
+        self._refuse_cut(records)
+
+    def _commit_now(self, records: list[tuple[str, str]]) -> None:
+        """The same as `commit`, at once and in whatever thread this is; it may block."""
+        self.ask_now(lambda store: _commit(store, records))
+        self._refuse_cut(records)
+
+    def _refuse_cut(self, records: list[tuple[str, str]]) -> None:
+        """Refuse records of a batch of which the disk refused earlier ones: they were not kept."""
+        for batch_id, _ in records:
+            error = self.store.running.get(batch_id)
+            if error is not None:
+                raise JournalFailed(self.name, f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Let go of the file, so that another process may open it; what is asked later opens it again."""
@@ -238,6 +252,16 @@ class Journal:
 
     def __repr__(self) -> str:
         return f"Journal({self.name!r})"
+
+
+def _commit(store: RecordStore, records: list[tuple[str, str]]) -> None:
+    """Keep `records`, but none of a batch of which the store has refused earlier ones."""
+    wanted = [one for one in records if store.running.get(one[0]) is None]
+    try:
+        store.commit(wanted)
+    except Exception as error:
+        store.running.update({batch_id: error for batch_id, _ in wanted if batch_id in store.running})
+        raise
 
 
 def _writing_of(store: RecordStore) -> _Writing:

@@ -40,8 +40,8 @@ class RecordStore(Protocol):
         """Whether its methods may block; then they are called in a worker thread."""
 
     @property
-    def running(self) -> set[str]:
-        """The batches that run in this process now."""
+    def running(self) -> dict[str, Exception | None]:
+        """The batches that run in this process now, and why nothing more of one is kept; None: it is."""
 
     @property
     def lock(self) -> threading.Lock:
@@ -91,7 +91,7 @@ class MemoryRecords:
     #: comes out of the commit.  A test lets a crash happen there.
     at_commit: Callable[[int, bool], object] | None = None
     blocks: bool = attrs.field(default=False, init=False)
-    running: set[str] = attrs.field(factory=set, init=False)
+    running: dict[str, Exception | None] = attrs.field(factory=dict, init=False)
     lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _open: dict[str, list[str]] = attrs.field(factory=dict, init=False)
     _over: dict[str, list[str]] = attrs.field(factory=dict, init=False)

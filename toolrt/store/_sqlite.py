@@ -51,7 +51,7 @@ class SqliteRecords:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self.running: set[str] = set()
+        self.running: dict[str, Exception | None] = {}
         self.lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._finalizer: weakref.finalize | None = None  # type: ignore[type-arg]
