@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import gc
 import re
 from typing import Any
@@ -33,20 +32,6 @@ def kinds(updates: list[Any]) -> list[str]:
 
 async def read_all(batch: toolrt.Batch) -> list[Any]:
     return [update async for update in batch]
-
-
-async def test_batch_takes_calls_while_it_runs(autojump_clock: trio.testing.MockClock) -> None:
-    """A call runs as soon as it is submitted, while the model still speaks."""
-    diary = Diary()
-    rt = runtime(diary.tool("a", 1, safe=True), diary.tool("b", 1, safe=True))
-    async with rt.open_batch() as batch:
-        batch.submit(call("a"))
-        await trio.sleep(5)
-        assert diary.lines == ["a+", "a-"]
-        batch.submit(call("b"))
-        await trio.sleep(5)
-        assert diary.lines == ["a+", "a-", "b+", "b-"]
-    assert [tracked.lane for tracked in batch.calls] == [0, 0]
 
 
 @pytest.mark.parametrize("pause", [0, 0.5, 10])
@@ -198,31 +183,6 @@ async def test_modifiers_of_an_error_output_apply_and_of_an_exception_do_not() -
     assert outcomes(done.results) == ["error", "error"]
     assert done.results[0].content == "seen"
     assert done.state == State({"told": True})
-
-
-async def test_call_sees_the_context_variables_of_its_own_batch(autojump_clock: trio.testing.MockClock) -> None:
-    """Whoever grants the last ticket leaves no trace in the call that waited for it."""
-    who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
-
-    @toolrt.tool(claims=[toolrt.Claim("f", toolrt.WRITE)])
-    async def tell(ctx: ToolContext) -> str:
-        seen = who.get()
-        who.set(f"set by call {ctx.call_index}")
-        await trio.sleep(1)
-        return seen
-
-    rt = runtime(tell)
-    seen = {}
-
-    async def user(name: str) -> None:
-        who.set(name)
-        done = await rt.run([call("tell"), call("tell")])
-        seen[name] = [result.content for result in done.results]
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(user, "alice")
-        nursery.start_soon(user, "bob")
-    assert seen == {"alice": ["alice", "alice"], "bob": ["bob", "bob"]}
 
 
 async def test_batch_is_recorded_whatever_its_tools_give_back() -> None:

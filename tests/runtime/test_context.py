@@ -31,7 +31,6 @@ from toolrt import (
 )
 from toolrt.errors import DefinitionRefused
 from toolrt.model import SILENT, Diagnostic, Diagnostics, FileChange, Severity
-from toolrt.order import PROGRESS_BOUND
 
 
 async def updates_of(runtime: Runtime, *calls: ToolCall, **options: Any) -> list[Any]:
@@ -81,20 +80,6 @@ def test_what_is_no_event_arrives_as_it_is() -> None:
     updates = trio.run(lambda: updates_of(runtime(odd), call("odd")))
     assert messages(updates) == [{"kind": "mine"}, OutputChunk]
     assert updates[-2].result.content == "done"
-
-
-def test_event_is_dropped_and_counted_as_progress_is() -> None:
-    """Both share one bound; a reader that sleeps holds nobody up."""
-
-    @toolrt.tool(safe=True)
-    async def many(ctx: ToolContext) -> None:
-        for number in range(PROGRESS_BOUND):
-            (ctx.progress if number % 2 else ctx.emit)(OutputChunk(number, ""))
-        ctx.emit(OutputChunk(-1, "one too many"))
-
-    updates = trio.run(lambda: updates_of(runtime(many), call("many")))
-    assert len(messages(updates)) == PROGRESS_BOUND
-    assert updates[-2].result.progress_dropped == 1
 
 
 def test_event_comes_from_the_thread_of_a_sync_tool() -> None:
@@ -427,15 +412,6 @@ def sharing(name: str, **options: Any) -> toolrt.Tool:
         return toolrt.ToolOutput(ctx.read_budget, modifiers=changed)
 
     return budget
-
-
-def test_read_budget_counts_the_reads_of_run() -> None:
-    """Calls of other tools, and of none, do not share it; what the state becomes meanwhile does not count."""
-    tools = [sharing("read"), sharing("other", safe=True)]
-    calls = [call("read"), call("other"), call("read"), call("nobody"), call("other"), call("read")]
-    done = trio.run(runtime(*tools).run, calls, State(context_budget=300_000))
-    assert [result.content for result in done.results] == [20_000, 20_000, 20_000, None, 20_000, 20_000]
-    assert done.state.context_budget == 7
 
 
 @pytest.mark.parametrize(

@@ -81,23 +81,6 @@ async def test_timeout_of_the_runtime_is_the_default(autojump_clock: trio.testin
     assert outcomes(done.results) == ["timed_out", "ok"]
 
 
-async def test_sync_tool_runs_in_a_thread() -> None:
-    """A plain def does not block its siblings."""
-    main = threading.get_ident()
-
-    @toolrt.tool(safe=True)
-    def where(ctx: ToolContext) -> bool:
-        ctx.progress("from a thread")
-        return threading.get_ident() != main
-
-    async with runtime(where).open_batch() as batch:
-        batch.submit(call("where"))
-        batch.seal()
-        updates = [update async for update in batch]
-    assert [type(update).__name__ for update in updates] == ["Progress", "ResultReady", "StateMerged"]
-    assert batch.outcome.results[0].content is True
-
-
 async def test_sync_tool_that_overruns_answers_at_once_and_keeps_its_claims_until_it_ends() -> None:
     """The result says that the thread still runs; the next call on its file waits for its end."""
     release = threading.Event()

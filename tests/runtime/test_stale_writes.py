@@ -278,21 +278,6 @@ def test_call_that_returned_before_a_cancel_is_ok() -> None:
         assert sim.run(program, sim.RandomWalk(seed=seed)).value == (["interrupted", "ok"], ("b",))
 
 
-def test_result_does_not_wait_for_a_thread_that_outlives_its_call(autojump_clock: Any) -> None:
-    """A call that timed out contributes nothing, and later results are prompt."""
-    asked = [ToolCall("0", "slow", {}), ToolCall("1", "add", {"text": "b"})]
-
-    @toolrt.tool(safe=True, timeout=1)
-    async def slow(ctx: ToolContext) -> None:
-        await trio.sleep(5)
-
-    async def program() -> Any:
-        return await Runtime(Registry([slow, add])).run(asked)
-
-    done = trio.run(program, clock=trio.testing.MockClock(autojump_threshold=0))
-    assert [result.outcome.value for result in done.results] == ["timed_out", "ok"]
-
-
 # Sub-batches and parts
 
 

@@ -32,24 +32,6 @@ async def test_cancel_from_outside_leaves_a_complete_outcome(autojump_clock: tri
     assert not rt.tables[0].busy
 
 
-async def test_cancel_by_a_tool_of_the_batch(autojump_clock: trio.testing.MockClock) -> None:
-    """A tool may cancel its own batch; it keeps its result if it returns."""
-    holder: list[toolrt.Batch] = []
-
-    @toolrt.tool(safe=True)
-    async def enough(ctx: ToolContext) -> str:
-        await trio.sleep(1)
-        holder[0].cancel("a tool said so")
-        return "said"
-
-    diary = Diary()
-    async with runtime(enough, diary.tool("slow", 9, safe=True), diary.tool("x")).open_batch() as batch:
-        holder.append(batch)
-        for name in ("slow", "enough", "x"):
-            batch.submit(call(name))
-    assert outcomes(batch.outcome.results) == ["interrupted", "ok", "not_started"]
-
-
 @pytest.mark.parametrize("moment", [0.5, 1.5, 2.5])
 async def test_cancel_of_one_batch_lets_another_go_on(moment: float, autojump_clock: trio.testing.MockClock) -> None:
     """Tickets of a cancelled batch leave as if they had never been there."""
@@ -71,16 +53,6 @@ async def test_cancel_of_one_batch_lets_another_go_on(moment: float, autojump_cl
         batch.cancel("x")
     assert finished == [{0.5: 1.5, 1.5: 2.5, 2.5: 3.0}[moment]]
     assert not rt.tables[0].busy
-
-
-async def test_stop_by_an_invalid_call() -> None:
-    """INVALID stops too, and later calls are skipped as they come."""
-    rt = runtime(Diary().tool("guard", stops_batch=True), Diary().tool("a", safe=True))
-    async with rt.open_batch() as batch:
-        batch.submit(call("a"))
-        batch.submit(toolrt.ToolCall("1", "guard", {"x": 1}))
-        batch.submit(call("a"))
-    assert outcomes(batch.outcome.results) == ["ok", "invalid", "skipped"]
 
 
 async def test_stop_names_the_lowest_failed_call(autojump_clock: trio.testing.MockClock) -> None:
@@ -119,25 +91,6 @@ async def test_stop_by_input() -> None:
     strict = await rt.run([call("check", strict=True), call("a")])
     broken = await rt.run([call("check"), call("a")])
     assert [outcomes(done.results)[1] for done in (lenient, strict, broken)] == ["ok", "skipped", "skipped"]
-
-
-@pytest.mark.parametrize("attempt", range(10))
-async def test_cancel_while_waiting_for_another_batch_harms_nobody(
-    attempt: int, autojump_clock: trio.testing.MockClock
-) -> None:
-    """A batch that is cancelled in the instant in which another one grants its ticket leaves that one alone."""
-    diary = Diary()
-    rt = runtime(diary.tool("a", 1, claims=claims(("f", WRITE))))
-
-    async def waiting() -> None:
-        with trio.move_on_after(1):
-            await rt.run([call("a")])
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(rt.run, [call("a")])
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(waiting)
-    assert not rt.tables[0].busy
 
 
 def pressing(delay: float) -> None:

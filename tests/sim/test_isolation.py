@@ -139,36 +139,6 @@ def test_withdrawn_deadlines_are_dropped() -> None:
     assert _twenty(program).outcomes == {0: 20}
 
 
-def test_instruments_do_not_reach_the_next_execution() -> None:
-    """An instrument added by the program is gone afterwards."""
-    steps = []
-
-    class Counts(trio.abc.Instrument):
-        def before_task_step(self, task: trio.lowlevel.Task) -> None:
-            steps.append(task)
-
-    async def program() -> int:
-        before = len(steps)
-        trio.lowlevel.add_instrument(Counts())
-        await checkpoint()
-        return len(steps) - before
-
-    assert _twenty(program).outcomes == {1: 20}
-
-
-def test_system_tasks_end_with_their_execution() -> None:
-    """A system task that the program spawned does not outlive it."""
-
-    async def program() -> int:
-        before = trio.lowlevel.current_statistics().tasks_living
-        trio.lowlevel.spawn_system_task(trio.sleep_forever)
-        await checkpoint()
-        return before
-
-    report = _twenty(program)
-    assert len(report.outcomes) == 1
-
-
 def test_context_variables_do_not_leak() -> None:
     """A context variable set by the program is unset in the next execution."""
     import contextvars
@@ -278,25 +248,6 @@ def test_many_executions_do_not_grow() -> None:
     assert report.distinct == 1
     # The list of what was seen is one object; a leak of one object each would be 1,800.
     assert counts[1] - counts[0] < 200
-
-
-def test_a_check_may_use_trio_and_simulate() -> None:
-    """A check is called outside Trio: it can run a loop of its own, or replay the execution."""
-
-    async def program() -> float:
-        await trio.sleep(1)
-        return trio.current_time()
-
-    async def answer() -> int:
-        await checkpoint()
-        return 42
-
-    def check(execution: sim.Execution) -> None:
-        assert trio.run(answer) == 42
-        assert sim.replay(program, execution.schedule).value == execution.value
-
-    report = sim.explore(program, sim.Random(sim.RandomWalk(1), 5), check)
-    assert (report.verdict, report.outcomes) == (sim.PASS, {1.0: 5})
 
 
 def test_simulation_inside_a_running_loop_is_refused() -> None:
