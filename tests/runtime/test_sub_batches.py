@@ -135,9 +135,6 @@ async def test_registry_of_the_sub_batch_is_the_one_given() -> None:
     assert seen == [("opens",), ["invalid"], ["ok"]]
 
 
-# Nesting
-
-
 # State
 
 

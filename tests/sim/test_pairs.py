@@ -123,6 +123,3 @@ def test_guided_is_a_sample_of_its_size() -> None:
         return seen
 
     assert choices() == choices()
-
-
-# ---------------------------------------------------------------- Hypothesis
