@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import operator
 import types
@@ -10,9 +11,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import trio
 from trio.lowlevel import checkpoint
 
 from tests.sim.missed._table import ends, together, twice
+from toolrt.sim import Cell
 
 # ---------------------------------------------------------------------- classes
 
@@ -333,3 +336,64 @@ async def exit_stack() -> int:
 
     await together(close, look)
     return seen[0]
+
+
+# ---------------------------------------------------------------------- scopes that two tasks hold
+
+
+@ends(["first"], ["second"])
+async def one_scope_entered_by_two() -> list[str]:
+    """A scope is entered once: the later task is refused."""
+    scope, refused = trio.CancelScope(), []
+
+    async def enter(name: str, own: Cell[int]) -> None:
+        own.set(1)
+        try:
+            with scope:
+                pass
+        except RuntimeError:
+            refused.append(name)
+
+    await together(*(functools.partial(enter, name, Cell(0, name)) for name in ("first", "second")))
+    return refused
+
+
+@ends(["no deadline"], [5.0])
+async def a_deadline_that_entering_sets() -> list[object]:
+    """A scope of so many seconds has a deadline from the moment on at which it is entered."""
+    seen: list[object] = []
+    scope, own = trio.move_on_after(5), [Cell(0, "own"), Cell(0, "other")]
+
+    async def enter() -> None:
+        own[0].set(1)
+        with scope:
+            pass
+
+    async def look() -> None:
+        own[1].set(1)
+        try:
+            seen.append(scope.deadline)
+        except RuntimeError:
+            seen.append("no deadline")
+
+    await together(enter, look)
+    return seen
+
+
+@ends([False], [None])
+async def a_scope_that_is_entered_is_not_relative() -> list[object]:
+    """Before it is entered a scope says whether its deadline is relative, and afterwards None."""
+    seen: list[object] = []
+    scope, own = trio.CancelScope(), [Cell(0, "own"), Cell(0, "other")]
+
+    async def enter() -> None:
+        own[0].set(1)
+        with scope:
+            pass
+
+    async def look() -> None:
+        own[1].set(1)
+        seen.append(scope.is_relative)
+
+    await together(enter, look)
+    return seen

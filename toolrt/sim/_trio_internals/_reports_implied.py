@@ -1,6 +1,7 @@
 """Reports the scopes and nurseries that a step reads because of where it runs.
 
-- *Scopes*: entering, leaving and waking read them.
+- *Scopes*: entering, leaving and waking read them.  Entering one that was made in another step also writes that it is
+  entered, and its deadline if that was relative.
 - *Nurseries*: opening, spawning in one's own and ending read, so they commute; a task that spawns in a nursery that
   could be closing writes.  Spawning, waking and joining are causes, not accesses.
 - *Time* moves when nothing can run, which is no step; where it may move beside tasks that can run, that is a step which
@@ -12,6 +13,7 @@ These reports are *implied*: they are kept apart, because a step that only has t
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import trio
@@ -29,7 +31,8 @@ def _enter(things: Primitives, self: Any) -> None:
     if not things.is_fresh(self):
         name = things.name(self)
         imply(things, name)
-        imply(things, (*name, "deadline"))
+        # The second task that enters a scope is refused, and a relative deadline is counted from the first.
+        things.implied += [((*name, "entered"), True), ((*name, "deadline"), self._relative_deadline != inf)]
 
 
 def _close(things: Primitives, self: Any, _: object) -> None:

@@ -66,6 +66,10 @@ def _reads_deadline(things: Primitives, self: Any) -> None:
     things.touched.append(((*things.name(self), "deadline"), False))
 
 
+def _is_relative(things: Primitives, self: Any) -> None:
+    things.touched += [((*things.name(self), part), False) for part in ("entered", "deadline")]
+
+
 def _moved(things: Primitives, self: Any, deadline: float) -> None:
     things.touched.append(((*things.name(self), "deadline"), True))
     if things.timed:
@@ -156,6 +160,7 @@ def scopes() -> tuple[Row, ...]:
         (called, scope, "__attrs_post_init__", _made),
         (called, scope, "_cancel", _cancelled),
         (asked_for, scope, "cancel_called", asked),
+        (asked_for, scope, "is_relative", _is_relative),
         (held, scope, "deadline", (_reads_deadline, _moved)),
         (held, scope, "relative_deadline", (_reads_deadline, _moved_by)),
         (held, scope, "shield", (_looks_at_shield, _shielded)),

@@ -41,7 +41,7 @@ REQUIRED: dict[str, str] = {
     "trio.CancelScope": (
         "_cancel_status _registered_deadline _might_change_registered_deadline _deadline _relative_deadline "
         "_has_been_entered cancel_called __attrs_post_init__ __enter__ _close _cancel _cancel_called deadline "
-        "relative_deadline cancelled_caught shield _shield"
+        "relative_deadline is_relative cancelled_caught shield _shield"
     ),
     "trio._core._run.Deadlines": "_heap _active next_deadline expire add remove",
     "trio.Nursery": (
