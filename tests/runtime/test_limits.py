@@ -16,6 +16,7 @@ from toolrt import Claim, Limits, Rate, Registry, Runtime, ToolContext, sim
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.invariants import Mix, require, simulate
 from toolrt.invariants.script import Metered, Scripted, Sleep, SubBatch
+from toolrt.order import Machine
 from toolrt.order._rates import Rates
 
 SAFE: dict[str, Any] = {"claims": None, "safe": True}
@@ -304,3 +305,25 @@ def test_share_of_a_call_that_is_cancelled_before_its_first_step_goes_on() -> No
 
     for seed in range(20):
         assert sim.run(main, policy=sim.RandomWalk(seed)).value == ({"": 0}, 1)
+
+
+@pytest.mark.parametrize("claims", [[], [Rate("api", per_second=1)]], ids=["limit", "rate"])
+def test_what_a_call_costs_does_not_grow_with_those_that_wait(claims: list[Any], monkeypatch: Any) -> None:
+    """Of calls that wait for the same, the first alone is looked at."""
+    looks = 0
+    opens_at = Machine._opens_at
+
+    def counted(self: Machine, call: Any) -> float:
+        nonlocal looks
+        looks += 1
+        return opens_at(self, call)
+
+    async def main(count: int) -> int:
+        nonlocal looks
+        looks = 0
+        await began(Runtime(Registry([named("a", *claims)]), limits=Limits(1)), "a " * count)
+        return looks
+
+    monkeypatch.setattr(Machine, "_opens_at", counted)
+    few, many = (sim.run(lambda count=count: main(count)).value for count in (10, 40))
+    assert many <= 5 * few

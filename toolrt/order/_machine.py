@@ -317,7 +317,7 @@ class Machine(Stateful):
         The lowest call_index goes first, or the one that the slot policy names.
         """
         ready = lane.ready
-        if not ready:
+        if not ready and not lane.gated:
             if self.limits is not None:
                 self.limits.wait_no_more(self)
             if observer.measures:
@@ -329,7 +329,7 @@ class Machine(Stateful):
         if lent is not None:
             while ready and calls[ready[0]].state is not _READY and calls[ready[0]].state is not _AGAIN:
                 heappop(ready)
-            limit = lane.running + (lent.free if ready else 0)
+            limit = lane.running + (lent.free if ready or lane.gated else 0)
         if self.gated:
             self._pass_gates(lane, limit, most)
         else:
@@ -349,30 +349,37 @@ class Machine(Stateful):
                 self.verbs.spawn(lane, started)
         if observer.measures:
             observer.tell(SlotsGiven(self.batch_id), self.telemetry)
-        if ready and lent is not None:
+        if (ready or lane.gated) and lent is not None:
             lent.slots.starved[self.path] = lambda: self.dispatch(lane)
 
     def _pass_gates(self, lane: LaneRecord, limit: float, most: float) -> None:
         """The same where calls may wait for a rate or a limit that is shared; one that waits holds up no other."""
-        calls, limits = self.calls, self.limits
-        if any(calls[index].rates for index in lane.ready):
+        calls, limits, gated = self.calls, self.limits, lane.gated
+        for index in lane.ready:
+            heappush(gated.setdefault((calls[index].name, calls[index].rates), []), index)
+        lane.ready.clear()
+        if any(rates for _, rates in gated):
             self.time, run = self.questions.time()
             self.rates.tell_run(run)
-        waiting: list[float] = []
-        passing: list[CallRecord] = []
         while True:
-            # In order, so it is a heap as well.
-            lane.ready[:] = sorted(index for index in lane.ready if calls[index].state in (_READY, _AGAIN))
-            gates = {index: self._opens_at(calls[index]) for index in lane.ready}
-            passing = [calls[index] for index, instant in gates.items() if instant <= self.time]
+            # Calls of one gate pass it in order, so the first of each tells when it opens.
+            for gate, indexes in list(gated.items()):
+                while indexes and calls[indexes[0]].state not in (_READY, _AGAIN):
+                    heappop(indexes)
+                if not indexes:
+                    del gated[gate]
+            gates = {gate: self._opens_at(calls[indexes[0]]) for gate, indexes in gated.items()}
             waiting = [instant for instant in gates.values() if instant > self.time]
+            passing = [gated[gate] for gate, instant in gates.items() if instant <= self.time]
             if not passing or lane.running >= limit or most <= 0:
                 break
-            if not self.prefers or len(passing) == 1:
-                self._start(lane, passing[0])
-                self.verbs.spawn(lane, passing[:1])
+            if self.prefers:
+                behind = sorted({index for indexes in passing for index in indexes})
+                self._start_preferred(lane, [calls[at] for at in behind if calls[at].state in (_READY, _AGAIN)])
             else:
-                self._start_preferred(lane, passing)
+                call = calls[min(indexes[0] for indexes in passing)]
+                self._start(lane, call)
+                self.verbs.spawn(lane, [call])
             most -= 1
         if limits is not None and (math.inf in waiting or (passing and lane.running < limit)):
             limits.wait(self, lane)  # also one that has had its turn
@@ -413,12 +420,13 @@ class Machine(Stateful):
 
     def _start_preferred(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
         """Start the one of the `ready` calls that the slot policy names, unless the policy itself has cancelled it."""
-        call = self.questions.prefer(lane, ready, not self.is_complete)
+        call = ready[0] if len(ready) == 1 else self.questions.prefer(lane, ready, not self.is_complete)
         lent = self.lent
         has_slot = lane.running < self.limit if lent is None else lent.free > 0
         passes = not self.gated or self._opens_at(call) <= self.time
         if has_slot and passes and call.state in (_READY, _AGAIN):
-            lane.ready.remove(call.call_index)
+            if not self.gated:
+                lane.ready.remove(call.call_index)
             self._start(lane, call)
             self.verbs.spawn(lane, [call])
         heapify(lane.ready)
@@ -576,7 +584,7 @@ class Machine(Stateful):
         self._free(lane, call, holds)
         if lane.stands_at is call:
             self.admission.go_on(lane)
-        if lane.ready or self.lent is not None or lane.slots is not None:
+        if lane.ready or lane.gated or self.lent is not None or lane.slots is not None:
             self._hand_out(lane)
         if observer.measures:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
@@ -632,7 +640,7 @@ class Machine(Stateful):
             self.lent.slots.hand_out()
         elif lane.slots is not None:
             lane.slots.hand_out()
-        elif lane.ready:
+        elif lane.ready or lane.gated:
             self.dispatch(lane)
 
     # Cut short

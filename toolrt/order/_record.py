@@ -361,6 +361,9 @@ class LaneRecord(Stateful):
         self.modified: list[CallRecord] = []
         #: Calls that only lack a slot: a heap of their call indices.
         self.ready: list[int] = []
+        #: Of them those that were found to wait for a rate or a shared limit, by tool and rates: heaps, too.  One that
+        #: has started or ended is taken out when it comes first.
+        self.gated: dict[tuple[str, tuple[Rate, ...]], list[int]] = {}
 
     @property
     def index(self) -> int:
