@@ -345,3 +345,44 @@ def test_method_that_a_watcher_has_wrapped_is_the_networks(monkeypatch: pytest.M
             return bytes((await other.recvfrom(10))[0])
 
     assert sim.run(program).value == b"word"
+
+
+@pytest.mark.parametrize("use", ["send", "recv", "shutdown", "fileno"])
+def test_use_beside_a_close_has_every_outcome(use: str) -> None:
+    """A task that comes after the close of another one is refused, and its step says what it depends on."""
+
+    async def program() -> list[object]:
+        one, other = trio.socket.socketpair()
+        own = [sim.Cell(0, name="own"), sim.Cell(0, name="other")]
+        seen: list[object] = []
+
+        async def uses() -> None:
+            own[0].set(1)
+            try:
+                if use == "send":
+                    seen.append(await one.send(b"word"))
+                elif use == "recv":
+                    seen.append(await one.recv(10))
+                elif use == "shutdown":
+                    seen.append(one.shutdown(socket.SHUT_WR))
+                else:
+                    seen.append(one.fileno() == -1)
+            except OSError as error:
+                seen.append(error.errno)
+
+        async def closes() -> None:
+            own[1].set(1)
+            one.close()
+
+        with other:
+            await other.send(b"word")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(uses)
+                nursery.start_soon(closes)
+        return seen
+
+    every = sim.explore(program, sim.Exhaustive())
+    reduced = sim.explore(program, sim.DPOR())
+    assert (every.verdict, reduced.verdict) == (sim.PASS, sim.PASS), reduced
+    assert len(reduced.outcomes) == 2
+    assert reduced.outcomes.keys() == every.outcomes.keys()

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import trio
 
+from toolrt import probe
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._decided import SOCKETS
 from toolrt.sim._trio_internals._lent import lent
@@ -95,10 +96,17 @@ def endpoint_of(made: socket.socket) -> Endpoint:
     Raises:
         OSError: it was closed.
     """
-    endpoint = _kept[made].endpoint
-    if endpoint is None:
+    kept = _kept[made]
+    _touch_open(kept, write=False)
+    if kept.endpoint is None:
         raise failed(errno.EBADF)
-    return endpoint
+    return kept.endpoint
+
+
+def _touch_open(kept: _KeptOfSocket, *, write: bool) -> None:
+    """Report a look at whether the socket is open, or that it closes."""
+    if probe.implied is not None:
+        probe.implied((*kept.last.name, "open"), write)
 
 
 def _bytes(data: Any) -> bytes:
@@ -167,7 +175,10 @@ class SimulatedSocket(socket.socket):
 
     def fileno(self) -> int:
         kept = _kept.get(self)
-        return -1 if kept is None or kept.endpoint is None else kept.fd
+        if kept is None:
+            return -1
+        _touch_open(kept, write=False)
+        return -1 if kept.endpoint is None else kept.fd
 
     def getsockname(self) -> Any:
         return endpoint_of(self).sockname()
@@ -259,6 +270,7 @@ class SimulatedSocket(socket.socket):
         kept = _kept.get(self)
         if kept is None or kept.endpoint is None:
             return None
+        _touch_open(kept, write=True)
         endpoint, kept.endpoint = kept.endpoint, None
         return endpoint
 
