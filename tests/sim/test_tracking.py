@@ -474,3 +474,20 @@ def test_finaliser_that_parses_does_not_end_the_rewriting(monkeypatch: pytest.Mo
         gc.set_threshold(*threshold)
         monkeypatch.setattr(_Parses, "more", False)
         gc.collect()
+
+
+_DOES: dict[str, Callable[[trio.Event], object]] = {"set": lambda one: one.set(), "ask": lambda one: one.is_set()}
+
+
+def test_two_functions_of_one_line_are_both_rewritten() -> None:
+    """Each gets the code of its own, so neither may do anything."""
+
+    async def program() -> None:
+        async def apply(name: str) -> None:
+            _DOES[name](trio.Event())
+
+        async with trio.open_nursery() as nursery:
+            for name in _DOES:
+                nursery.start_soon(apply, name)
+
+    assert sim.explore(program, sim.DPOR(), track=True).claim.startswith("exhaustive(traces=1)")

@@ -74,8 +74,8 @@ def _key(code: CodeType) -> _Key:
 
 
 def _end_of(code: CodeType) -> Any:
-    """Give the place of what a lambda gives, which tells two of one line from each other."""
-    return list(code.co_positions())[-1]
+    """Give the line and column where a lambda ends, which tell two of one line from each other."""
+    return max((end or 0, column or 0) for _, end, _, column in code.co_positions())
 
 
 def _codes_of(function: FunctionType, rewrites: bool = True) -> dict[_Key, list[CodeType]]:
