@@ -48,7 +48,7 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
         return value
     if kind is int:
         bits = value.bit_length()  # type: ignore[attr-defined]
-        return value if bits <= _BITS_MOST else f"<int of about {bits * 3 // 10:,} digits>"
+        return value if bits <= _BITS_MOST else f"<int of about {bits * 30_103 // 100_000:,} digits>"
     if kind is float:
         return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
     if isinstance(value, str):

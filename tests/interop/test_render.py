@@ -122,8 +122,8 @@ def test_content_becomes_text(content: object, text: str) -> None:
 def test_number_that_python_does_not_write_is_told_by_its_length() -> None:
     """Such as a factorial; the limit is Python's."""
     assert text_of(ToolResult("a", 0, "t", Outcome.OK, 10**4000)) == "1" + "0" * 4000
-    assert text_of(ToolResult("a", 0, "t", Outcome.OK, 10**5000)) == "<int of about 4,983 digits>"
-    assert text_of(ToolResult("a", 0, "t", Outcome.OK, [-(10**5000)])) == '["<int of about 4,983 digits>"]'
+    assert text_of(ToolResult("a", 0, "t", Outcome.OK, 10**5000)) == "<int of about 5,000 digits>"
+    assert text_of(ToolResult("a", 0, "t", Outcome.OK, [-(10**5000)])) == '["<int of about 5,000 digits>"]'
 
 
 def holding_itself() -> list:

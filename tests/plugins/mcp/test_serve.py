@@ -228,7 +228,7 @@ SAID: list[tuple[Any, dict[str, Any]]] = [
     (Path("a/b"), {"message": "a/b"}),
     ({}, {"message": "{}"}),
     ("x" * 2001, {"message": "x" * 2000 + " ..."}),
-    (10**5000, {"message": "(int)"}),
+    (10**5000, {"message": "<int of about 5,000 digits>"}),
     (OutputChunk(0, "written"), {"message": "written"}),
     (DirectoryChanged("src"), {"message": '{"event": "DirectoryChanged", "path": "src"}'}),
 ]
