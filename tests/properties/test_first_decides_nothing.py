@@ -48,7 +48,7 @@ BatchRun.state
 CallRecord.changes CallRecord.missing CallRecord.modifiers CallRecord.opened CallRecord.pending_progress
 CallRecord.siblings CallRecord.state CallRecord.tickets Cursor._calls Cursor._lanes
 Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress LanePlace.index LaneRecord.calls
-LaneRecord.modified LaneRecord.ready LaneRecord.running LaneRecord.start LaneRecord.state
+LaneRecord.gated LaneRecord.modified LaneRecord.ready LaneRecord.running LaneRecord.start LaneRecord.state
 LaneRecord.unfinished Lease._changes Lease._ended Lease._open Lease._opened Lease._tables LentSlot.running
 Machine.calls Machine.current Machine.lanes Machine.state Reader._calls Reader._reading Reader.news Reader.unread
 Runtime._open_batches Settings.open_batches Slots.starved
