@@ -8,7 +8,7 @@ import json
 import operator
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import trio
@@ -358,25 +358,32 @@ async def one_scope_entered_by_two() -> list[str]:
     return refused
 
 
+def _entering(scope: trio.CancelScope) -> Callable[[], Awaitable[None]]:
+    """Enter the scope in a step that says something of its own, too."""
+    own = Cell(0, "own")
+
+    async def enter() -> None:
+        own.set(1)
+        with scope:
+            pass
+
+    return enter
+
+
 @ends(["no deadline"], [5.0])
 async def a_deadline_that_entering_sets() -> list[object]:
     """A scope of so many seconds has a deadline from the moment on at which it is entered."""
     seen: list[object] = []
-    scope, own = trio.move_on_after(5), [Cell(0, "own"), Cell(0, "other")]
-
-    async def enter() -> None:
-        own[0].set(1)
-        with scope:
-            pass
+    scope, own = trio.move_on_after(5), Cell(0, "other")
 
     async def look() -> None:
-        own[1].set(1)
+        own.set(1)
         try:
             seen.append(scope.deadline)
         except RuntimeError:
             seen.append("no deadline")
 
-    await together(enter, look)
+    await together(_entering(scope), look)
     return seen
 
 
@@ -384,16 +391,11 @@ async def a_deadline_that_entering_sets() -> list[object]:
 async def a_scope_that_is_entered_is_not_relative() -> list[object]:
     """Before it is entered a scope says whether its deadline is relative, and afterwards None."""
     seen: list[object] = []
-    scope, own = trio.CancelScope(), [Cell(0, "own"), Cell(0, "other")]
-
-    async def enter() -> None:
-        own[0].set(1)
-        with scope:
-            pass
+    scope, own = trio.CancelScope(), Cell(0, "other")
 
     async def look() -> None:
-        own[1].set(1)
+        own.set(1)
         seen.append(scope.is_relative)
 
-    await together(enter, look)
+    await together(_entering(scope), look)
     return seen
