@@ -14,6 +14,7 @@ import trio.lowlevel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import toolrt
 from tests.sim._spins import Plain, made_of, spinning
 from toolrt import sim
 from toolrt.errors import Livelock, StepLimit
@@ -591,3 +592,21 @@ def test_details_change_no_schedule() -> None:
     told = sim.run(program, sim.Choices(), details=True)
     assert (told.choices, told.enabled) == (plain.choices, plain.enabled)
     assert told.error is None
+
+
+def test_call_that_passes_checkpoints_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime's own loop around a tool is no poller; to look at each step would take five times as long."""
+
+    @toolrt.tool(safe=True)
+    async def passes(ctx: toolrt.ToolContext) -> None:
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    async def program() -> None:
+        await toolrt.Runtime(toolrt.Registry([passes])).run([toolrt.ToolCall("a", "passes", {})])
+
+    looked: list[object] = []
+    monkeypatch.setattr(_fairness, "StepWatch", lambda: looked.append(program))
+    assert sim.run(program).error is None
+    assert looked == []

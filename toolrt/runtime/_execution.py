@@ -156,12 +156,15 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
         call.started_at = now
         if observer.listens:
             _tell_start(run, lane, call, seconds)
+    started_at = call.started_at
 
     # 3. The tool runs; once more, if it was stale when it returned and is pure.
     guarded = seconds is not None or lane.control is not None or run.block is not None
     guarded = guarded or not tool.is_async or tool.interrupt == "finish"
     positional, named = call.arguments or ((), {})
     while call.state is _RUNNING:
+        # It is written in each round, also where it stays: so a simulation sees at once that nothing polls here.
+        call.started_at = started_at
         if call.saw is not None and observer.records:
             observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
         context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
