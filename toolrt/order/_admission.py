@@ -3,6 +3,8 @@
 Rules.
     1. The calls of a lane are let in one after the other, in call order, each once its claims are known.
     2. A call takes all its tickets at once: for its claims, for what these look at, and for the lane's control claim.
+       Those outside its sub-batch (rule 4) it takes when the others are granted: what it then waits for cannot wait for
+       it inside.
     3. In a shared lane a claim on a key of the state keeps a call out where an earlier call of the lane conflicts.  It
        then opens a lane of its own, and takes along what is behind it.
     4. A call that runs alone takes its tickets once it is allowed to run: its lane keeps it alone in its batch.  It
@@ -366,7 +368,7 @@ class Admission:
             self._take_all(call, held)
         if call.stops or lane.control is not None or approves:
             self._take_the_rest(lane, call)
-        if call.outside and not call.missing:
+        if call.outside:
             self._take_outside(call)
         return True
 
@@ -398,7 +400,7 @@ class Admission:
     def _take_inside(
         self, call: CallRecord, claims: dict[ClaimTable, tuple[Claim, ...]], is_open: bool = False
     ) -> None:
-        """Take tickets for `claims`; those outside come later, with `go_outside`."""
+        """Take tickets for `claims`; those outside come later (rule 2)."""
         for table, mine in claims.items():
             if self._outside and table in self.runtime_tables:
                 call.outside = (*call.outside, (table, mine))
@@ -406,13 +408,16 @@ class Admission:
                 self._take(call, table, mine, is_open)
 
     def go_outside(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Nothing inside stands in the way of the call of `lane` any more: take its tickets outside, see rule 6."""
+        """Nothing inside stands in the way of the call of `lane` any more: take its tickets outside."""
         self._take_outside(call)
         refusal = self._circle(call)
         if refusal is not None:
             self._refuse(lane, call, refusal)
 
     def _take_outside(self, call: CallRecord) -> None:
+        """Take the call's tickets outside, if all its others are granted."""
+        if call.missing:
+            return
         outside, call.outside = call.outside, ()
         for table, mine in outside:
             self._take(call, table, mine, is_open=call.state is _ASKING)
@@ -478,8 +483,7 @@ class Admission:
         lane.unfinished += 1
         lane.stands_at = call
         self._take_inside(call, self._in_all_tables(call, looked_at), is_open=True)
-        if call.outside and not call.missing:
-            self._take_outside(call)
+        self._take_outside(call)
 
     def know(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], looked_at: tuple[Claim, ...]) -> None:
         """Let the open tickets hold the call's claims, which are known now, and let others enter behind it."""

@@ -719,10 +719,10 @@ class BatchRun:
             self.opener = RUNNING_CALL.get()
             # A batch that a tool opens is not ordered by owner: its lanes might wait for the very call that opened it.
             self.machine.admission.owned = self.records.owner is not None and self.opener is None
-            self.records.limits = None if self.opener is not None else self.machine.limits
             if self.opener is not None:
                 refuse_inside(self.opener, self.batch_id, self.settings.tables)
                 self.machine.limits = None  # its calls run in the share of the one that opened it
+            self.records.limits = self.machine.limits
             with TABLES_LOCK:
                 taken = enter_tables(self._tenures, self.token, is_over)
             if taken is not None:

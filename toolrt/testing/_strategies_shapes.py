@@ -7,7 +7,8 @@ Rules.
        What each call does is drawn, as in every mix.
 
 Theory.  Swarm testing (Groce et al., ISSTA 2012) draws features independently of each other, so three that have to meet
-seldom do.  A shape raises the share of a group of features together; see docs/decisions/088-shapes-and-real-tools.md.
+seldom do.  A shape raises the share of a group of features together; see
+docs/decisions/088-random-examples-under-test.md.
 """
 
 from __future__ import annotations
